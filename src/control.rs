@@ -243,9 +243,9 @@ impl ThreadPool {
     /// close the pool: call [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It
     /// borrows the handle.
     ///
-    /// One thread waits for all such futures of a pool, from the first poll of the first one until the end of the pool, and wakes them. It does
-    /// not belong to the pool, and exits then. If the system refuses that thread, the future asks to be polled again at once, and asks for it
-    /// again.
+    /// The first poll starts a thread, named after the pool, that waits for its end, wakes all such futures and exits. The last poll joins it,
+    /// which may block for the few microseconds that the system takes to end it. If the system refuses that thread, the future wakes itself
+    /// and tries again.
     ///
     /// # Panics
     /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if
@@ -256,7 +256,7 @@ impl ThreadPool {
     /// pool.execute(|| println!("the last task"));
     /// pool.close();
     /// futures::executor::block_on(pool.terminated());
-    /// // No thread of the pool exists any more.
+    /// // Every thread of the pool has exited.
     /// ```
     pub async fn terminated(&self) {
         let shared = self.shared();
@@ -276,6 +276,7 @@ impl ThreadPool {
             // It is sent before the sender is dropped.
             let _ = end.await;
         }
+        shared.join_end_thread();
     }
 
     /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are

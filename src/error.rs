@@ -223,7 +223,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    fn reason(&self) -> RejectReason {
+    pub(crate) fn reason(&self) -> RejectReason {
         match self {
             Refusal::Closed | Refusal::ViewClosed => RejectReason::Closed,
             Refusal::Full | Refusal::GroupFull => RejectReason::Full,

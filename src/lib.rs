@@ -37,7 +37,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`] and their `try_` forms, and `futures::task::Spawn` for the pool. Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`], their `try_` forms and those of the permits, and `futures::task::Spawn` for the pool. (The async waits, such as [`ready`](ThreadPool::ready), do not need it.) Without it, [`complete`](ThreadPool::complete) still drives futures. |
 //! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
 //! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
 //! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
@@ -74,7 +74,8 @@
 //! |---|---|
 //! | one task | [`await_complete`](JoinHandle::await_complete), [`try_await_complete`](JoinHandle::try_await_complete), [`await_complete_timeout`](JoinHandle::await_complete_timeout), or `handle.await` |
 //! | the tasks of a group | [`wait`](TaskGroup::wait), [`wait_timeout`](TaskGroup::wait_timeout), or `group.await` |
-//! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout) |
+//! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout), or `pool.quiet().await` |
+//! | capacity of a bounded queue, or a slot of a group | the call that submits, or `pool.ready().await`, `group.ready().await` |
 //!
 //! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a
 //! scope or a group, first runs that task on its own stack if no worker has started it. It runs no other task there. So
@@ -86,7 +87,8 @@
 //!
 //! # Stop
 //! [`shutdown_join`](ThreadPool::shutdown_join) waits until all accepted tasks have run. If the pool has no other handle, or
-//! is [closed](ThreadPool::close), it also waits until all threads have exited. [`shutdown_now`](ThreadPool::shutdown_now)
+//! is [closed](ThreadPool::close), it also waits until all threads have exited. In async code
+//! [`close`](ThreadPool::close) the pool, then await [`terminated`](ThreadPool::terminated). [`shutdown_now`](ThreadPool::shutdown_now)
 //! returns the queued tasks and cancels pending futures. Dropping the last handle closes the pool and does not block. The
 //! process ends with `main`, and loses the tasks that are queued then: wait first. [A guide](guide::shutdown) shows a shutdown with
 //! a deadline.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 
-use crate::error::Rejected;
+use crate::error::{RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::runtime::reserve::Reservation;
@@ -18,9 +18,10 @@ use crate::task::job::Job;
 /// accepted when [`ready`](ThreadPool::ready) returned. Only [`shutdown_now`](ThreadPool::shutdown_now) in between refuses it. Dropping the
 /// permit gives its capacity to the next submitter.
 ///
-/// A permit counts like a task that has not ended. While it is held, [`join`](ThreadPool::join), [`quiet`](ThreadPool::quiet) and
-/// [`shutdown_join`](ThreadPool::shutdown_join) wait for it, one worker stays, and the [`stats`](ThreadPool::stats) show it as pending. It
-/// does not keep the pool open.
+/// A permit counts like a task that has not ended. While it is held, [`join`](ThreadPool::join), [`quiet`](ThreadPool::quiet),
+/// [`shutdown_join`](ThreadPool::shutdown_join) and [`terminated`](ThreadPool::terminated) wait for it, also after
+/// [`shutdown_now`](ThreadPool::shutdown_now); one worker stays; and the [`stats`](ThreadPool::stats) show it as pending. So ask for it when the
+/// work is at hand, not before a wait that may take long, such as for a client. It does not keep the pool open.
 ///
 /// ```
 /// use elastipool::ThreadPool;
@@ -46,15 +47,15 @@ impl ThreadPool {
     /// it is polled soon. Dropping the future gives up its place, and a permit that it was given: so it can be used in `select!` and
     /// under a timeout. The future borrows the handle: for a spawned task, move a clone into it.
     ///
-    /// A [spawned](Self::spawn) future waits like any other. But it does not wait where that would block one of the pool's own workers: in a
-    /// closure of the pool that blocks on it, in a future that [`complete`](Self::complete) drives, or in a hook. There the permit exceeds
-    /// the capacity. Use [`execute`](Self::execute) in closures.
+    /// A [spawned](Self::spawn) future waits like any other. But in a closure of the pool that blocks on it, in a future that
+    /// [`complete`](Self::complete) drives, and in a hook, it never waits, since that would block one of the pool's own workers: the permit
+    /// exceeds the capacity, and a loop there fills the queue without a bound. Call [`execute`](Self::execute) in closures and inside of
+    /// `complete`: it waits, and another worker runs meanwhile.
     ///
     /// The pool's keeper, a thread that also starts workers at their time, wakes the futures: the waker of an executor should return soon.
     ///
     /// # Errors
-    /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread. The
-    /// [reason](Rejected::reason) says which; there is no task to hand back.
+    /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -69,12 +70,12 @@ impl ThreadPool {
     ///     permit.execute(|| println!("hello")).unwrap();
     ///
     ///     pool.close();
-    ///     assert_eq!(pool.ready().await.unwrap_err().reason(), RejectReason::Closed);
+    ///     assert_eq!(pool.ready().await.unwrap_err(), RejectReason::Closed);
     /// });
     /// ```
-    pub async fn ready(&self) -> Result<Permit, Rejected<()>> {
+    pub async fn ready(&self) -> Result<Permit, RejectReason> {
         let reservation = Reservation::with_permit(self.owned_route()).await;
-        reservation.map(Permit).map_err(|refusal| Rejected { task: (), refusal })
+        reservation.map(Permit).map_err(|refusal| refusal.reason())
     }
 }
 
@@ -82,7 +83,8 @@ impl Permit {
     /// Runs a closure on a worker, as [`ThreadPool::execute`] does, but without a wait.
     ///
     /// # Errors
-    /// The closure comes back if [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile.
+    /// The closure comes back if [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile. The reason is
+    /// [`Closed`](RejectReason::Closed).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
@@ -102,7 +104,8 @@ impl Permit {
     }
 
     /// Runs a closure on a worker and returns a handle to its result, as [`ThreadPool::evaluate`] does, but without a wait. If
-    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled".
+    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled", and
+    /// [`is_closed`](crate::JoinError::is_closed) is `true`.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
@@ -149,7 +152,8 @@ impl Permit {
     }
 
     /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`] does, but without a wait. If
-    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled".
+    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled", and
+    /// [`is_closed`](crate::JoinError::is_closed) is `true`.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();

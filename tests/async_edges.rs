@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
 use common::{Gate, HOUR, LIMIT, block, joined, millis, value, wait_until, waited};
-use elastipool::{GroupPermit, Rejected, ThreadPool};
+use elastipool::{GroupPermit, RejectReason, ThreadPool};
 use futures::executor::block_on;
 
 struct Calls<F>(F);
@@ -96,7 +96,7 @@ fn a_wait_that_is_dropped_is_not_woken() {
 fn a_wait_for_a_slot_that_moves_into_a_task_of_the_group_ends() {
     let pool = ThreadPool::new(2, 2, HOUR);
     let group = pool.group::<()>().limit(1);
-    let (sender, receiver) = mpsc::channel::<Waiting<Result<GroupPermit<()>, Rejected<()>>>>();
+    let (sender, receiver) = mpsc::channel::<Waiting<Result<GroupPermit<()>, RejectReason>>>();
     let (done, is_done) = mpsc::channel();
     group
         .execute(move || {

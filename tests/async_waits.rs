@@ -14,7 +14,7 @@ use common::{
     CountingWaker, HOUR, LIMIT, block, hold, in_line, joined, millis, refused, settled, under_way,
     value, wait_until, waited,
 };
-use elastipool::{GroupPermit, Permit, RejectReason, Rejected, TaskGroup, ThreadPool, blocking};
+use elastipool::{GroupPermit, Permit, RejectReason, TaskGroup, ThreadPool, blocking};
 
 /// A pool of one worker whose queue holds no waiting task.
 fn small() -> ThreadPool {
@@ -181,13 +181,9 @@ fn a_close_ends_the_wait() {
     let ready = waiting(pool.ready());
     let view = pool.view().build();
     view.close();
-    let rejected = resolved(view.ready()).unwrap_err();
-    assert_eq!(rejected.to_string(), "the task was not accepted: the view is closed");
+    let closed = |reason| assert_eq!(reason, RejectReason::Closed);
+    closed(resolved(view.ready()).unwrap_err());
     pool.close();
-    let closed = |rejected: Rejected<()>| {
-        assert_eq!(rejected.reason(), RejectReason::Closed);
-        assert_eq!(rejected.to_string(), "the task was not accepted: the pool is closed");
-    };
     closed(resolved(ready).unwrap_err());
     closed(resolved(pool.ready()).unwrap_err());
     gate.open();
@@ -203,7 +199,7 @@ fn a_close_of_a_view_ends_its_waits_only() {
     let view = pool.view().build();
     let (of_view, of_pool) = (waiting(view.ready()), waiting(pool.ready()));
     view.close();
-    assert_eq!(resolved(of_view).unwrap_err().reason(), RejectReason::Closed);
+    assert_eq!(resolved(of_view).unwrap_err(), RejectReason::Closed);
     gate.open();
     assert!(resolved(of_pool).is_ok());
 }
@@ -456,8 +452,8 @@ fn a_cancelled_group_ends_the_wait_and_hands_the_task_back() {
     let ready = waiting(group.ready());
     group.cancel();
     let rejected = resolved(ready).unwrap_err();
-    assert_eq!(rejected.reason(), RejectReason::Cancelled);
-    assert_eq!(resolved(group.ready()).unwrap_err().reason(), RejectReason::Cancelled);
+    assert_eq!(rejected, RejectReason::Cancelled);
+    assert_eq!(resolved(group.ready()).unwrap_err(), RejectReason::Cancelled);
     let [first, second] = permits;
     refused(first.execute(|| Ok(())), RejectReason::Cancelled);
     assert!(group.wait_timeout(millis(1)).is_none(), "a permit is held");
@@ -465,7 +461,7 @@ fn a_cancelled_group_ends_the_wait_and_hands_the_task_back() {
     assert!(waited(&group).unwrap_err().is_cancelled());
     assert!(slot(&group).execute(|| Ok(())).is_ok());
     pool.close();
-    assert_eq!(resolved(group.ready()).unwrap_err().reason(), RejectReason::Closed);
+    assert_eq!(resolved(group.ready()).unwrap_err(), RejectReason::Closed);
     waited(&group).unwrap();
 }
 
@@ -509,7 +505,7 @@ fn a_task_of_a_group_does_not_wait_for_a_slot_of_that_group() {
 fn a_deadline_that_has_passed_refuses_a_slot() {
     let pool = ThreadPool::builder().core_size(0).build();
     let group = pool.group::<()>().deadline(Instant::now());
-    assert_eq!(resolved(group.ready()).unwrap_err().reason(), RejectReason::Cancelled);
+    assert_eq!(resolved(group.ready()).unwrap_err(), RejectReason::Cancelled);
     assert!(waited(&group).unwrap_err().is_expired());
     // Over with the round that it has cancelled.
     let permit = resolved(group.ready()).unwrap();

@@ -13,7 +13,7 @@ use super::TaskGroup;
 use super::inside::is_inside;
 use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::runtime::future_task::Call;
 use crate::runtime::poll_wait::may_block_own;
@@ -80,17 +80,19 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// permit for that task. Works on any executor.
     ///
     /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each is given its slot in turn, whether or not it is
-    /// polled soon; until then the group's [deadline](Self::deadline) may pass unnoticed. Dropping the future gives up its place, and a
-    /// slot that it was given: so it can be used in `select!` and under a timeout. The future borrows the group: for a spawned task, move a
-    /// clone of the group into it.
+    /// polled soon. Dropping the future gives up its place, and a slot that it was given: so it can be used in `select!` and under a timeout.
+    /// The future borrows the group: for a spawned task, move a clone of the group into it.
     ///
-    /// In one of the group's own tasks it does not wait, since that task's own slot may be the next to become free. Nor does it where that
-    /// would [block one of the pool's workers](crate::ThreadPool::ready). What is submitted by the permit then waits in line for its slot,
-    /// as [with `execute`](Self::execute).
+    /// In one of the group's own tasks it does not wait for a slot, since that task's own may be the next to become free. Nor does it
+    /// where that would [block one of the pool's workers](crate::ThreadPool::ready). What is submitted by the permit then waits in line for
+    /// its slot, as [with `execute`](Self::execute). Do not await its handle in a task of the group, which keeps a slot: if all slots are kept
+    /// like that, none becomes free.
+    ///
+    /// While the pool has no worker, so no task and no permit is in flight, a [deadline](Self::deadline) does not end the wait.
     ///
     /// # Errors
     /// If the group is cancelled or the pool is closed, or either happens meanwhile, or if the pool has no worker and the system refuses a
-    /// thread. The [reason](Rejected::reason) says which; there is no task to hand back.
+    /// thread.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -105,8 +107,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// });
     /// group.wait().unwrap();
     /// ```
-    pub async fn ready(&self) -> Result<GroupPermit<E>, Rejected<()>> {
-        self.acquire_permit().await.map_err(|refusal| Rejected { task: (), refusal })
+    pub async fn ready(&self) -> Result<GroupPermit<E>, RejectReason> {
+        self.acquire_permit().await.map_err(|refusal| refusal.reason())
     }
 
     async fn acquire_permit(&self) -> Result<GroupPermit<E>, Refusal> {

@@ -27,7 +27,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
     /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
     /// Submitters get slots in the order of their calls. In async code, where other futures may need the calling thread,
-    /// use [`try_execute`](Self::try_execute).
+    /// await [`ready`](Self::ready).
     ///
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
@@ -95,7 +95,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// poll, unless it is ready then.
     ///
     /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, use [`try_spawn`](Self::try_spawn).
+    /// thread, await [`ready`](Self::ready).
     ///
     /// # Errors
     /// As for [`execute`](Self::execute): the future comes back.

@@ -9,11 +9,15 @@ use futures_channel::oneshot;
 
 use crate::runtime::shared::Shared;
 use crate::sync::unwind::{discard, quietly};
-use crate::sync::{Mutex, start_thread};
+use crate::sync::{Mutex, ThreadHandle, is_current, start_thread};
 
-/// The futures that wait for the end. `None` if no thread waits for them.
 #[derive(Default)]
-pub(crate) struct Ends(Mutex<Option<Vec<oneshot::Sender<()>>>>);
+pub(crate) struct Ends {
+    /// The futures that wait. `None` if no thread waits for them.
+    waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
+    /// The thread that waits, or has. Locked until it is joined.
+    thread: Mutex<Option<ThreadHandle<()>>>,
+}
 
 impl Shared {
     /// Returns what is ready when the pool is closed and its threads are gone. `None` if it is so now. An error if the system refuses the
@@ -23,7 +27,7 @@ impl Shared {
             return Ok(None);
         }
         let (sender, end) = oneshot::channel();
-        let mut waiting = self.ends.0.lock();
+        let mut waiting = self.ends.waiting.lock();
         if let Some(senders) = &mut *waiting {
             let given_up: Vec<_>;
             (given_up, *senders) =
@@ -36,10 +40,18 @@ impl Shared {
         }
         let shared = Arc::clone(self);
         let name = format!("{}-end", self.config.name);
-        // Detached: nothing waits for it.
-        drop(start_thread(name, None, move || shared.wait_for_end())?);
+        let thread = start_thread(name, None, move || shared.wait_for_end())?;
         *waiting = Some(vec![sender]);
+        *self.ends.thread.lock() = Some(thread);
         Ok(Some(end))
+    }
+
+    /// Joins the thread that has waited, unless the caller is polled in a wake by that thread.
+    pub(crate) fn join_end_thread(&self) {
+        let mut thread = self.ends.thread.lock();
+        if let Some(thread) = thread.take_if(|thread| !is_current(thread)) {
+            let _ = thread.join();
+        }
     }
 
     fn wait_for_end(self: Arc<Self>) {
@@ -47,7 +59,7 @@ impl Shared {
         self.registry.wait_closed(&self.in_flight);
         self.in_flight.wait_quiet(None);
         self.registry.wait_gone(None, None);
-        let waiting = self.ends.0.lock().take();
+        let waiting = self.ends.waiting.lock().take();
         // This may drop the last reference to the pool, and with it the user's hooks.
         discard(self);
         for sender in waiting.into_iter().flatten() {
@@ -58,6 +70,8 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use futures_executor::block_on;
+
     use crate::ThreadPool;
 
     #[test]
@@ -68,7 +82,17 @@ mod tests {
             drop(shared.begin_end_wait().unwrap());
         }
         let _end = shared.begin_end_wait().unwrap();
-        assert_eq!(shared.ends.0.lock().as_ref().unwrap().len(), 1);
+        assert_eq!(shared.ends.waiting.lock().as_ref().unwrap().len(), 1);
         pool.close();
+    }
+
+    #[test]
+    fn the_thread_that_has_waited_is_joined() {
+        let pool = ThreadPool::default();
+        let end = pool.shared().begin_end_wait().unwrap().unwrap();
+        pool.close();
+        block_on(end).unwrap();
+        block_on(pool.terminated());
+        assert!(pool.shared().ends.thread.lock().is_none());
     }
 }

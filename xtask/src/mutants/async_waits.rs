@@ -58,6 +58,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "terminated: it does not wait for the threads", "src/runtime/terminated.rs",
         "        self.registry.wait_gone(None, None);\n"
         => "", Model("closing::terminated_versus_close");
+    "terminated: the thread that has waited is not joined", "src/control.rs",
+        "        shared.join_end_thread();\n"
+        => "", Unit("terminated::tests::the_thread_that_has_waited");
     "terminated: waits that were given up pile up", "src/runtime/terminated.rs",
         "partition(oneshot::Sender::is_canceled);"
         => "partition(|_| false);", Unit("terminated::tests::a_wait_that_is_dropped");
