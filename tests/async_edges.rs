@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 
-use common::{Gate, HOUR, LIMIT, block, joined, millis, value, wait_until, waited};
+use common::{Gate, HOUR, LIMIT, block, joined, millis, wait_until, waited};
 use elastipool::{GroupPermit, RejectReason, ThreadPool};
 use futures::executor::block_on;
 
@@ -183,6 +183,7 @@ fn a_hook_on_a_submitter_exceeds_the_capacity() {
 #[cfg(target_os = "linux")]
 mod refusal {
     use super::common::refusal::{Refusal, in_a_child};
+    use super::common::value;
     use super::*;
 
     /// A task of the group that runs on its submitter, since there is no thread, asks for it.
