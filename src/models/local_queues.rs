@@ -245,7 +245,7 @@ fn a_worker_waits_for_a_handle() {
 /// Each task uses up its worker's quota; the worker leaves queued tasks behind.
 #[test]
 fn recycle_versus_submit_from_inside() {
-    explore(1, || {
+    explore(2, || {
         let pool = with_local_queues(0, 1).max_tasks_per_worker(1).build();
         let ran = Relaxed::new();
         let (inner, tasks) = (pool.clone(), [(); 2].map(|()| counting(&ran)));
