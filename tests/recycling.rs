@@ -458,5 +458,6 @@ fn the_entry_of_a_cancelled_task_needs_no_successor_when_the_pool_is_over() {
     pool.evaluate(|| ()).cancel();
     pool.close();
     gate.open();
-    assert!(pool.shutdown_join_timeout(LIMIT));
+    assert!(pool.clone().shutdown_join_timeout(LIMIT));
+    assert_eq!(pool.stats().threads_started, 1);
 }

@@ -46,7 +46,7 @@ impl Shared {
                         self.report_refusal(&why);
                         return None;
                     }
-                    // No successor is needed.
+                    // No successor is needed. In a pool that is over, the start has dropped the entries that are left.
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }
             }
@@ -91,9 +91,7 @@ impl Shared {
     fn needs_successor(&self, now: Snapshot) -> bool {
         let others = now.total() - 1;
         let status = self.in_flight.status();
-        // The entries of a pool that is over are stale: the last worker drops them.
-        !status.is_over()
-            && !self.is_above_limit(now)
+        !self.is_above_limit(now)
             && ((others < self.sizes.core() && !status.is_closed())
                 || (others == 0 && !status.is_quiet())
                 || (self.has_work() && now.idle() == 0))

@@ -145,6 +145,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
         "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
-    "recycling: a stale entry in a pool that is over needs a successor", "src/runtime/retire.rs",
-        "        !status.is_over()\n            && !self" => "        !self", Test("recycling", "the_entry_of_a_cancelled_task");
+    "recycling: a start in a pool that is over leaves the stale entries", "src/runtime/spawn.rs",
+        ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"
+        => "?;", Test("recycling", "the_entry_of_a_cancelled_task");
 };
