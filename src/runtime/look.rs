@@ -24,7 +24,7 @@ impl MustLook {
     /// to two other workers for what is left, or one in a stream of tasks.
     pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
         let is_notified = shared.look_as(Notifier::Woken);
-        // For a second task, if there is one: the first one is that of the worker which was woken.
+        // For a second task, if there is one: the first one is that of the worker which was woken. Without this, `notify` finds the same.
         if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {
             shared.notify(Notifier::Woken);
         }
