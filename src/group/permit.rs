@@ -140,7 +140,7 @@ impl<E> Inner<E> {
 
     /// Whether a wait for a slot may never end: the caller's own may be the next to become free, or it would block a worker.
     fn must_not_wait(&self) -> bool {
-        is_inside(self.id()) || may_block_own(self.route().shared)
+        is_inside(self.id()) || may_block_own(self.route().id())
     }
 
     fn refuse(&self) -> Refusal {

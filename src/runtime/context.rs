@@ -32,7 +32,6 @@ use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::ViewId;
-use crate::runtime::poll_wait::{Driver, Meanwhile};
 use crate::runtime::registry::ThreadKey;
 use crate::runtime::shared::{Shared, TaskQueue};
 use crate::runtime::view::ViewCore;
@@ -205,15 +204,13 @@ pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
 
     let was_outside = with_thread(|thread| thread.is_outside.replace(true));
     let _return = Return(set_worker(None), was_outside.unwrap_or(true));
-    // The hook may block on what it polls, also if the pool polls below it.
-    let _polls = Meanwhile::begin(Driver::Closure, None);
     f()
 }
 
 /// Whether the calling thread is the pool's keeper, or in a hook [outside of the worker](outside_of_worker): of this pool, or of another one that
 /// a task or submitter of this pool has called. Not a worker that is leaving, which no longer counts.
-pub(super) fn is_hook_of(shared: &Shared) -> bool {
-    let is_own = |identity: Identity| identity.pool == shared.id() && identity.leaving.is_none();
+pub(super) fn is_hook_of(pool: PoolId) -> bool {
+    let is_own = |identity: Identity| identity.pool == pool && identity.leaving.is_none();
     let is_outside = || with_thread(|thread| thread.is_outside.get()).unwrap_or(false);
     worker().is_none() && (is_outside() || identity().is_some_and(is_own))
 }

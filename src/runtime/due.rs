@@ -1,12 +1,11 @@
 //! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain state, which the pool has; what
 //! is done with it stands in `keeper.rs`, `stall.rs`, `sizing.rs` and `deferred.rs`.
 
-use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::runtime::awake::Controller;
-use crate::runtime::relay::Relay;
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
 
@@ -56,7 +55,7 @@ pub(super) struct KeeperState {
     /// Whether there is a keeper.
     pub(super) is_there: bool,
     /// Of futures that waited for the pool. It calls them.
-    pub(super) wakers: Vec<Arc<Relay>>,
+    pub(super) wakers: Vec<Waker>,
 }
 
 impl Keeper {

@@ -25,7 +25,7 @@ use crate::runtime::due::{KeeperJob, PAUSE};
 use crate::runtime::identity::set_identity;
 use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{Exit, RegistryState};
-use crate::runtime::relay::Relay;
+use crate::runtime::relay;
 use crate::runtime::shared::Shared;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{contain, discard, quietly};
@@ -47,7 +47,7 @@ impl Shared {
                 let wakers = mem::take(&mut state.wakers);
                 if !wakers.is_empty() {
                     drop(state);
-                    wakers.into_iter().for_each(Relay::call);
+                    wakers.into_iter().for_each(relay::call);
                     // It may have to leave: the signal to do so came before the last look.
                     continue;
                 }

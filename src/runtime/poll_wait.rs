@@ -18,7 +18,6 @@ use std::sync::Arc;
 use crate::runtime::compensate::Return;
 use crate::runtime::context::{RegionKind, WorkerContext, is_hook_of, worker, works_for};
 use crate::runtime::identity::PoolId;
-use crate::runtime::shared::Shared;
 use crate::sync::{Counter, thread_local};
 
 /// What the calling thread does, as far as polls are concerned.
@@ -77,8 +76,8 @@ pub(crate) fn may_count(pool: PoolId) -> bool {
 }
 
 /// Whether a pending poll may block a worker of the pool, or a hook.
-pub(crate) fn may_block_own(shared: &Shared) -> bool {
-    may_block() && (works_for(shared.id()) || is_hook_of(shared))
+pub(crate) fn may_block_own(pool: PoolId) -> bool {
+    may_block() && (works_for(pool) || is_hook_of(pool))
 }
 
 /// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is

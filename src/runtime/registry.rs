@@ -15,6 +15,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_channel::oneshot;
+
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{Count, Sums, WorkerMetrics};
 use crate::stats::Stats;
@@ -218,6 +220,15 @@ impl Registry {
         }
         gone
     }
+}
+
+/// What waits for the end of the pool in async code. See `terminated.rs`.
+#[derive(Default)]
+pub(crate) struct Ends {
+    /// The futures that wait. `None` if no thread waits for them.
+    pub(super) waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
+    /// The thread that waits, or has. Locked until it is joined.
+    pub(super) thread: Mutex<Option<ThreadHandle<()>>>,
 }
 
 /// A thread-local that reports its thread's exit when it is dropped.

@@ -120,7 +120,7 @@ impl Future for PermitWait<'_> {
         let polled = Pin::new(granted).poll(context).map(|outcome| outcome.is_ok());
         if polled.is_ready() {
             self.granted = None;
-        } else if may_block_own(self.route.shared) {
+        } else if may_block_own(self.route.id()) {
             // The permit may be one that is free only when the calling worker goes on.
             self.give_up();
             self.capacity.acquire_over_limit();

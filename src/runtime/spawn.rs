@@ -7,6 +7,7 @@ use crate::runtime::context::{is_outside_of_worker, outside_of_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::poll_wait::{Driver, Meanwhile};
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::worker::{self, Start};
@@ -28,6 +29,12 @@ pub(crate) enum StartError {
 pub(super) struct Predecessor {
     pub(super) key: ThreadKey,
     pub(super) index: usize,
+}
+
+/// Calls a hook outside of the worker. It may block on what it polls, also if the pool polls below it.
+fn call_hook<R>(hook: impl FnOnce() -> R) -> R {
+    let _polls = Meanwhile::begin(Driver::Closure, None);
+    outside_of_worker(hook)
 }
 
 impl Shared {
@@ -66,7 +73,7 @@ impl Shared {
     /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
     /// is no worker during the call.
     pub(super) fn emit(&self, event: Event<'_>) {
-        outside_of_worker(|| self.config.hooks.emit(&self.config.name, event));
+        call_hook(|| self.config.hooks.emit(&self.config.name, event));
     }
 
     /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
@@ -166,7 +173,7 @@ impl Shared {
                     // starter with 1 gives up, a worker runs with an index of `max_size` or above.
                     drop(registry);
                     // In the hook, a worker that starts another or leaves is no worker.
-                    let name = outside_of_worker(|| self.config.hooks.thread_name(index));
+                    let name = call_hook(|| self.config.hooks.thread_name(index));
                     hook_name = Some((index, name));
                     registry = self.registry.lock_reaped();
                 }

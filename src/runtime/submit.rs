@@ -423,7 +423,7 @@ impl<'a> Route<'a> {
     /// [must not wait](super::capacity::OwnWaits): its task is accepted without.
     pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
         let shared = self.shared;
-        if context::is_hook_of(shared) {
+        if context::is_hook_of(shared.id()) {
             return Err(Crowded);
         }
         let is_worker = context::current(shared).is_some();

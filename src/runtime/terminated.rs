@@ -9,15 +9,7 @@ use futures_channel::oneshot;
 
 use crate::runtime::shared::Shared;
 use crate::sync::unwind::{discard, quietly};
-use crate::sync::{Mutex, ThreadHandle, is_current, start_thread};
-
-#[derive(Default)]
-pub(crate) struct Ends {
-    /// The futures that wait. `None` if no thread waits for them.
-    waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
-    /// The thread that waits, or has. Locked until it is joined.
-    thread: Mutex<Option<ThreadHandle<()>>>,
-}
+use crate::sync::{is_current, start_thread};
 
 impl Shared {
     /// Returns what is ready when the pool is closed and its threads are gone. `None` if it is so now. An error if the system refuses the

@@ -26,15 +26,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if route.shared.is_stopped() {"
         => "if route.shared.is_stopped() && false {", Test("async_waits", "an_immediate_shutdown_refuses");
     "permit: a wait blocks a worker whose permit it waits for", "src/runtime/reserve.rs",
-        "} else if may_block_own(self.route.shared) {"
+        "} else if may_block_own(self.route.id()) {"
         => "} else if false {", Test("async_waits", "of_its_own_full_queue");
     "permit: a wait in a hook blocks its thread", "src/runtime/poll_wait.rs",
-        " || is_hook_of(shared))"
-        => " || is_hook_of(shared) && false)", Test("async_deadlocks", "a_hook_that_blocks_on_capacity");
+        " || is_hook_of(pool))"
+        => " || is_hook_of(pool) && false)", Test("async_deadlocks", "a_hook_that_blocks_on_capacity");
     "capacity: a hook that submits waits for it", "src/runtime/submit.rs",
-        "        if context::is_hook_of(shared) {\n"
+        "        if context::is_hook_of(shared.id()) {\n"
         => "        if false {\n", Test("async_wakers", "on_the_keeper");
-    "permit: a hook counts as the poll below it", "src/runtime/context.rs",
+    "permit: a hook counts as the poll below it", "src/runtime/spawn.rs",
         "    let _polls = Meanwhile::begin(Driver::Closure, None);\n"
         => "", Test("async_deadlocks", "a_hook_below_a_poll");
     "quiet: a future is not woken", "src/runtime/in_flight.rs",
@@ -65,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "partition(oneshot::Sender::is_canceled);"
         => "partition(|_| false);", Unit("terminated::tests::a_wait_that_is_dropped");
     "wakers: the panic of one ends the keeper", "src/runtime/relay.rs",
-        "off_trampoline(|| quietly(move || self.waker.wake_by_ref()));"
-        => "off_trampoline(move || self.waker.wake_by_ref());", Test("async_waits", "harms_no_worker");
+        "off_trampoline(|| quietly(|| waker.wake()));"
+        => "off_trampoline(|| waker.wake());", Test("async_waits", "harms_no_worker");
     "wakers: a thread of the pool calls it in the middle of a change", "src/runtime/relay.rs",
         "        if !state.is_there {"
         => "        if !state.is_there || true {", Test("async_wakers", "that_blocks_delays_no_task");
@@ -80,7 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.keeper.recheck();\n"
         => "", Test("async_wakers", "that_blocks_delays_no_task");
     "wakers: what one polls blocks the keeper", "src/runtime/relay.rs",
-        "        let _polls = Meanwhile::begin(Driver::Pool, None);\n"
+        "    let _polls = Meanwhile::begin(Driver::Pool, None);\n"
         => "", Test("async_wakers", "submits_no_more_than_fit");
     "group: a slot of a future that gives up is lost", "src/group/permit.rs",
         "            return Some(self.inner.slot(token));\n"
@@ -92,10 +92,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.inner.update(GroupState::release_slot);\n"
         => "            let _ = GroupState::<E>::release_slot;\n", Test("async_waits", "a_slot_whose_permit_or_wait"), Test("async_waits", "a_slot_is_given_back");
     "group: a task that waits for a permit of its own group waits for itself", "src/group/permit.rs",
-        "is_inside(self.id()) || may_block_own(self.route().shared)"
-        => "may_block_own(self.route().shared) && !is_inside(self.id())", Test("async_waits", "a_task_of_a_group_does_not_wait");
+        "is_inside(self.id()) || may_block_own(self.route().id())"
+        => "may_block_own(self.route().id()) && !is_inside(self.id())", Test("async_waits", "a_task_of_a_group_does_not_wait");
     "group: a worker that blocks on a permit waits for it", "src/group/permit.rs",
-        "is_inside(self.id()) || may_block_own(self.route().shared)"
+        "is_inside(self.id()) || may_block_own(self.route().id())"
         => "is_inside(self.id())", Test("async_wakers", "that_block_on_a_slot");
     "group: a permit of a task of the group has no permit of a bounded queue to release", "src/group/permit.rs",
         "                    reservation.exceed_capacity();\n"
