@@ -243,9 +243,9 @@ impl ThreadPool {
     /// close the pool: call [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It
     /// borrows the handle.
     ///
-    /// The first poll starts a thread, named after the pool, that waits for its end, wakes all such futures and exits. The last poll joins it,
-    /// which may block for the few microseconds that the system takes to end it. If the system refuses that thread, the future wakes itself
-    /// and tries again.
+    /// The first poll starts a thread, named after the pool, that waits for its end, wakes all such futures and exits. The first of them joins
+    /// it, which may block for the few microseconds that the others' wakers and the end of a thread take. If the system refuses that thread,
+    /// the future wakes itself and tries again.
     ///
     /// # Panics
     /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if

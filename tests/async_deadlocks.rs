@@ -10,7 +10,7 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{HOUR, LIMIT, block, wait_until};
+use common::{CountingWaker, HOUR, LIMIT, block, joined, millis, wait_until};
 use elastipool::ThreadPool;
 
 struct Calls<F>(F);
@@ -32,20 +32,17 @@ fn terminated(pool: &ThreadPool) -> Waiting {
     Box::pin(async move { pool.terminated().await })
 }
 
-/// Each keeps the keeper, which exits when it is over.
+/// Each permit starts a worker, and the keeper, which leave after it.
 #[cfg(target_os = "linux")]
 #[test]
 fn waits_for_slots_in_a_pool_without_workers_leave_no_threads_behind() {
     let mappings = || std::fs::read_to_string("/proc/self/maps").unwrap().lines().count();
-    let pool = ThreadPool::builder().core_size(0).build();
+    let pool = ThreadPool::new(0, 1, Duration::ZERO);
     let group = pool.group::<()>().limit(1);
     let before = mappings();
-    let since = Instant::now();
     for _ in 0..500 {
         drop(futures::executor::block_on(group.ready()).unwrap());
-        thread::sleep(Duration::from_micros(200));
     }
-    eprintln!("{:?}", since.elapsed());
     let after = mappings();
     assert!(after < before + 200, "{before} {after}");
 }
@@ -122,6 +119,33 @@ impl Wake for Inline {
             seen = self.wakes.fetch_sub(seen, Ordering::SeqCst) - seen;
         }
     }
+}
+
+/// The thread that wakes them polls one of them in the wake, while another joins that thread.
+#[test]
+fn a_future_joins_the_thread_that_polls_another_in_its_wake() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let mut first = terminated(&pool);
+    let (woken, first_waker) = CountingWaker::new();
+    assert!(first.as_mut().poll(&mut Context::from_waker(&first_waker)).is_pending());
+    let (begin, begun) = mpsc::channel();
+    let begun = Mutex::new(begun);
+    let mut second = terminated(&pool);
+    // Time for the first one to join the thread that calls this.
+    let waits = waker(move || {
+        begun.lock().unwrap().recv().unwrap();
+        thread::sleep(millis(20));
+    });
+    assert!(second.as_mut().poll(&mut Context::from_waker(&waits)).is_pending());
+    let third = Inline::run(terminated(&pool));
+    pool.close();
+    wait_until("the first one is woken", || woken.count() > 0);
+    let joiner = thread::spawn(move || {
+        begin.send(()).unwrap();
+        futures::executor::block_on(first);
+    });
+    joined(joiner);
+    wait_until("the third one has ended", || third.is_over.load(Ordering::SeqCst));
 }
 
 /// Four executors that poll in the wake, at the end of many threads.

@@ -227,7 +227,7 @@ impl Registry {
 pub(crate) struct Ends {
     /// The futures that wait. `None` if no thread waits for them.
     pub(super) waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
-    /// The thread that waits, or has. Locked until it is joined.
+    /// The thread that waits, or has. `None` once a future joins it.
     pub(super) thread: Mutex<Option<ThreadHandle<()>>>,
 }
 

@@ -38,10 +38,11 @@ impl Shared {
         Ok(Some(end))
     }
 
-    /// Joins the thread that has waited, unless the caller is polled in a wake by that thread.
+    /// Joins the thread that has waited, unless the caller is polled in a wake by that thread, or another caller joins it.
     pub(crate) fn join_end_thread(&self) {
-        let mut thread = self.ends.thread.lock();
-        if let Some(thread) = thread.take_if(|thread| !is_current(thread)) {
+        // Unlock first: that thread may come here in a wake that follows.
+        let thread = self.ends.thread.lock().take_if(|thread| !is_current(thread));
+        if let Some(thread) = thread {
             let _ = thread.join();
         }
     }
