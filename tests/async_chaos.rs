@@ -12,19 +12,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{LIMIT, joined, millis};
+use common::{LIMIT, joined, millis, wait_until};
 use elastipool::{GroupPermit, Growth, Permit, TaskGroup, ThreadPool};
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -151,14 +140,14 @@ impl All {
         }
     }
 
-    fn any(&self, random: &mut Random) -> ThreadPool {
-        if random.below(3) == 0 { self.view.clone() } else { self.pool.clone() }
+    fn any(&self, random: &mut fastrand::Rng) -> ThreadPool {
+        if random.u64(..3) == 0 { self.view.clone() } else { self.pool.clone() }
     }
 
     /// Waits, and submits.
-    fn submission(&self, random: &mut Random) -> Waiting<()> {
-        let (all, number, pool) = (self.clone(), random.below(1 << 20), self.any(random));
-        match random.below(2) {
+    fn submission(&self, random: &mut fastrand::Rng) -> Waiting<()> {
+        let (all, number, pool) = (self.clone(), random.u64(..1 << 20), self.any(random));
+        match random.u64(..2) {
             0 => Box::pin(async move {
                 if let Ok(permit) = pool.ready().await {
                     all.use_permit(number, permit);
@@ -172,32 +161,32 @@ impl All {
         }
     }
 
-    fn act(&self, random: &mut Random) {
+    fn act(&self, random: &mut fastrand::Rng) {
         let pool = self.any(random);
         let mut submission = self.submission(random);
-        match random.below(12) {
+        match random.u64(..12) {
             0 | 1 => wait("a submission", submission),
             2 => {
                 // Gives up.
-                for _ in 0..random.below(3) {
+                for _ in 0..random.u64(..3) {
                     let waker = Waker::from(Arc::new(Unparks(thread::current())));
                     if submission.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                         break;
                     }
                 }
-                (0..random.below(3)).for_each(|_| thread::yield_now());
+                (0..random.u64(..3)).for_each(|_| thread::yield_now());
             }
             3 | 4 => {
                 // Begins here, goes on in a task.
                 let mut context = Context::from_waker(Waker::noop());
-                if random.below(2) == 0 && submission.as_mut().poll(&mut context).is_ready() {
+                if random.u64(..2) == 0 && submission.as_mut().poll(&mut context).is_ready() {
                     return;
                 }
                 let moved = move || {
                     wait("in a task", submission);
                     Ok(())
                 };
-                match random.below(3) {
+                match random.u64(..3) {
                     0 => _ = pool.try_evaluate::<_, Result<(), ()>>(moved),
                     1 => _ = self.group.try_execute(moved),
                     _ => _ = self.group.execute(moved),
@@ -218,7 +207,7 @@ impl All {
             8 => self.inlines.lock().unwrap().push(Inline::run(submission)),
             9 => {
                 let mut quiet = std::pin::pin!(pool.quiet());
-                if random.below(2) == 0 {
+                if random.u64(..2) == 0 {
                     let _ = quiet.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 } else {
                     wait("quiet", quiet);
@@ -233,12 +222,12 @@ impl All {
                 let first = wait("a permit", Box::pin(pool.ready()));
                 let mut second = Box::pin(self.group.ready());
                 let polled = second.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-                (0..random.below(3)).for_each(|_| thread::yield_now());
+                (0..random.u64(..3)).for_each(|_| thread::yield_now());
                 if let Ok(first) = first {
-                    self.use_permit(random.below(1 << 20), first);
+                    self.use_permit(random.u64(..1 << 20), first);
                 }
                 if let Poll::Ready(Ok(second)) = polled {
-                    self.use_slot(random.below(1 << 20), second);
+                    self.use_slot(random.u64(..1 << 20), second);
                 }
             }
         }
@@ -246,34 +235,31 @@ impl All {
 }
 
 fn run(seed: u64) {
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-    for _ in 0..8 {
-        random.below(2);
-    }
-    let (core, max) = (random.below(2) as usize, 1 + random.below(3) as usize);
-    let alive_for = if random.below(2) == 0 { Duration::ZERO } else { millis(1) };
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (core, max) = (random.u64(..2) as usize, 1 + random.u64(..3) as usize);
+    let alive_for = if random.u64(..2) == 0 { Duration::ZERO } else { millis(1) };
     let builder =
         ThreadPool::builder().core_size(core).max_size(max.max(core)).keep_alive(alive_for);
-    let builder = if random.below(3) == 0 {
-        builder.max_tasks_per_worker(1 + random.below(3) as usize)
+    let builder = if random.u64(..3) == 0 {
+        builder.max_tasks_per_worker(1 + random.u64(..3) as usize)
     } else {
         builder
     };
-    let growth = match random.below(3) {
+    let growth = match random.u64(..3) {
         0 => Growth::Stalled(Duration::from_micros(200)),
         1 => Growth::measured(1),
         _ => Growth::Eager,
     };
     let builder = builder.growth(growth).panic_handler(|_| ());
-    let builder = if random.below(5) > 0 {
-        builder.queue_capacity(random.below(3) as usize)
+    let builder = if random.u64(..5) > 0 {
+        builder.queue_capacity(random.u64(..3) as usize)
     } else {
         builder
     };
     let pool = builder.build();
-    let view = pool.view().limit(1 + random.below(2) as usize).build();
-    let group = pool.group::<()>().limit(1 + random.below(2) as usize);
-    let group = if random.below(2) == 0 { group.keep_going() } else { group };
+    let view = pool.view().limit(1 + random.u64(..2) as usize).build();
+    let group = pool.group::<()>().limit(1 + random.u64(..2) as usize);
+    let group = if random.u64(..2) == 0 { group.keep_going() } else { group };
     let alive = Arc::new(());
     let inlines = Arc::new(Mutex::new(Vec::new()));
     let all = All {
@@ -287,7 +273,7 @@ fn run(seed: u64) {
     let submitters: Vec<_> = (0..4)
         .map(|number| {
             let all = all.clone();
-            let mut random = Random(seed * 1_000 + number + 1);
+            let mut random = fastrand::Rng::with_seed(seed * 1_000 + number + 1);
             let submit = move || {
                 for _ in 0..40 {
                     all.act(&mut random);
@@ -300,21 +286,22 @@ fn run(seed: u64) {
         let (all, is_over) = (all.clone(), Arc::clone(&is_over));
         thread::spawn(move || {
             while !is_over.load(Ordering::SeqCst) {
-                match random.below(12) {
-                    0 | 1 => all.pool.set_max_size(1 + random.below(3) as usize).unwrap_or(()),
+                match random.u64(..12) {
+                    0 | 1 => all.pool.set_max_size(1 + random.u64(..3) as usize).unwrap_or(()),
                     2 => all.view.pause(),
                     3 => all.pool.pause(),
                     4 => all.group.cancel(),
                     5 => all
                         .group
-                        .set_deadline(Instant::now() + Duration::from_micros(random.below(500))),
-                    6 if random.below(20) == 0 => all.view.close(),
-                    7 if random.below(60) == 0 => all.pool.close(),
-                    8 if random.below(60) == 0 => drop(all.pool.shutdown_now()),
+                        .set_deadline(Instant::now() + Duration::from_micros(random.u64(..500))),
+                    6 if random.u64(..20) == 0 => all.view.close(),
+                    7 if random.u64(..60) == 0 => all.pool.close(),
+                    8 if random.u64(..60) == 0 => drop(all.pool.shutdown_now()),
                     9 => _ = all.group.wait_timeout(Duration::from_micros(100)),
                     _ => {}
                 }
-                thread::sleep(Duration::from_micros(random.below(300)));
+                // So that the submitters come in between.
+                thread::sleep(Duration::from_micros(random.u64(..300)));
                 all.view.resume();
                 all.pool.resume();
                 let _ = all.group.wait_timeout(Duration::ZERO);
@@ -328,24 +315,20 @@ fn run(seed: u64) {
     let until = Instant::now() + LIMIT;
     while !all.inlines.lock().unwrap().iter().all(|inline| inline.is_over()) {
         assert!(Instant::now() < until, "{seed}: an inline executor hangs");
-        let _ = all.group.wait_timeout(Duration::ZERO);
-        thread::sleep(millis(1));
+        // A poll: the next round of a cancelled group begins with a wait.
+        let _ = all.group.wait_timeout(millis(1));
     }
     if !pool.is_closed() {
         wait("quiet at the end", Box::pin(pool.quiet()));
     }
-    match random.below(3) {
+    match random.u64(..3) {
         0 => drop(pool.shutdown_now()),
         _ => pool.close(),
     }
     wait("terminated", Box::pin(pool.terminated()));
     assert_eq!(pool.stats().pending, 0, "{seed}: {pool:?}");
     drop((all, view, pool));
-    let until = Instant::now() + LIMIT;
-    while Arc::strong_count(&alive) > 1 {
-        assert!(Instant::now() < until, "{seed}: a task is lost");
-        thread::sleep(millis(1));
-    }
+    wait_until("no task is lost", || Arc::strong_count(&alive) == 1);
 }
 
 #[test]

@@ -4,26 +4,15 @@ mod common;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Wake, Waker};
+use std::task::Context;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use common::waits::{Inline, waker};
 use common::{CountingWaker, HOUR, LIMIT, block, joined, millis, wait_until};
 use elastipool::ThreadPool;
-
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
-fn waker(wake: impl Fn() + Send + Sync + 'static) -> Waker {
-    Waker::from(Arc::new(Calls(wake)))
-}
 
 type Waiting = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -85,42 +74,6 @@ fn a_destructor_in_an_immediate_shutdown_may_wait_for_a_submitter() {
     assert!(in_time.load(Ordering::SeqCst));
 }
 
-struct Inline {
-    future: Mutex<Option<Waiting>>,
-    wakes: AtomicUsize,
-    is_over: AtomicBool,
-}
-
-impl Inline {
-    fn run(future: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        let future = Mutex::new(Some(Box::pin(future) as Waiting));
-        let (wakes, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let inline = Arc::new(Inline { future, wakes, is_over });
-        Arc::clone(&inline).wake();
-        inline
-    }
-}
-
-impl Wake for Inline {
-    fn wake(self: Arc<Self>) {
-        let mut seen = self.wakes.fetch_add(1, Ordering::SeqCst) + 1;
-        if seen > 1 {
-            return;
-        }
-        let waker = Waker::from(Arc::clone(&self));
-        let mut future = self.future.lock().unwrap();
-        while seen > 0 {
-            let polled =
-                future.as_mut().map(|own| own.as_mut().poll(&mut Context::from_waker(&waker)));
-            if polled.is_some_and(|polled| polled.is_ready()) {
-                *future = None;
-                self.is_over.store(true, Ordering::SeqCst);
-            }
-            seen = self.wakes.fetch_sub(seen, Ordering::SeqCst) - seen;
-        }
-    }
-}
-
 /// The thread that wakes them polls one of them in the wake, while another joins that thread.
 #[test]
 fn a_future_joins_the_thread_that_polls_another_in_its_wake() {
@@ -145,7 +98,7 @@ fn a_future_joins_the_thread_that_polls_another_in_its_wake() {
         futures::executor::block_on(first);
     });
     joined(joiner);
-    wait_until("the third one has ended", || third.is_over.load(Ordering::SeqCst));
+    wait_until("the third one has ended", || third.is_over());
 }
 
 /// Four executors that poll in the wake, at the end of many threads.
@@ -157,11 +110,7 @@ fn many_threads_exit_beside_executors_that_poll_in_the_wake() {
         let runs: Vec<_> = (0..4).map(|_| Inline::run(terminated(&pool))).collect();
         pool.close();
         gates.iter().for_each(|gate| gate.open());
-        let until = Instant::now() + Duration::from_secs(5);
-        while !runs.iter().all(|one| one.is_over.load(Ordering::SeqCst)) {
-            assert!(Instant::now() < until, "hangs");
-            thread::sleep(Duration::from_micros(50));
-        }
+        wait_until("all have ended", || runs.iter().all(|one| one.is_over()));
     }
 }
 

@@ -6,24 +6,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use common::waits::waker;
 use common::{Gate, HOUR, LIMIT, block, joined, millis, wait_until, waited};
 use elastipool::{GroupPermit, RejectReason, ThreadPool};
 use futures::executor::block_on;
-
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
-fn waker(wake: impl Fn() + Send + Sync + 'static) -> Waker {
-    Waker::from(Arc::new(Calls(wake)))
-}
 
 type Waiting<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -58,6 +47,7 @@ fn a_wait_for_a_slot_that_is_dropped_calls_no_waker_under_a_lock() {
     assert!(poll(&mut second, &wakes).is_pending());
     gate.open();
     wait_until("the worker has left", || pool.current_worker_count() == 0);
+    // Time for the keeper, which no count shows, to leave as well.
     thread::sleep(millis(50));
     joined(thread::spawn(move || drop(second)));
     assert_eq!(calls.load(Ordering::SeqCst), 0);
@@ -155,12 +145,16 @@ fn a_refused_permit_counts_one_rejection() {
 /// The submitter calls it, which has the permit of its task.
 #[test]
 fn a_hook_on_a_submitter_exceeds_the_capacity() {
+    [false, true].into_iter().for_each(assert_hook_exceeds_capacity);
+}
+
+fn assert_hook_exceeds_capacity(blocks: bool) {
     let handle = Arc::new(Mutex::new(None::<ThreadPool>));
     let inner = Arc::clone(&handle);
     let builder = ThreadPool::builder().core_size(0).max_size(1).queue_capacity(0);
     let named = builder.thread_name(move |_| {
         if let Some(pool) = inner.lock().unwrap().take() {
-            if std::env::var("SYNC").is_ok() {
+            if blocks {
                 pool.execute(|| ());
             } else {
                 block_on(pool.ready()).unwrap().execute(|| ()).unwrap();
@@ -232,7 +226,7 @@ mod refusal {
                 Box::pin(async move { pool.terminated().await })
             };
             let noop = Waker::noop();
-            // Long enough for the thread that waits.
+            // Long enough for the thread that waits: nothing shows what it does.
             for _ in 0..20 {
                 assert!(poll(&mut end, noop).is_pending());
                 thread::sleep(millis(1));
@@ -251,13 +245,8 @@ mod refusal {
             let refusal = Refusal::begin();
             let inner = pool.clone();
             let (sender, receiver) = mpsc::channel();
-            let is_sync = std::env::var("SYNC").is_ok();
             pool.execute(move || {
-                if is_sync {
-                    inner.execute(|| ());
-                } else {
-                    drop(block_on(inner.ready()));
-                }
+                drop(block_on(inner.ready()));
                 sender.send(()).unwrap();
             });
             receiver.recv_timeout(LIMIT).unwrap();

@@ -5,36 +5,15 @@ mod common;
 use std::cell::RefCell;
 use std::future::Future;
 use std::panic::catch_unwind;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Wake, Waker};
 use std::thread;
 
+use common::waits::{resolved, waiting};
 use common::{CountingWaker, Gate, HOUR, block, millis, panic_text, settled, value, wait_until};
 use elastipool::ThreadPool;
-
-/// What the future resolves to. It is polled only when it has been woken.
-#[track_caller]
-fn resolved<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let (woken, waker) = CountingWaker::new();
-    loop {
-        let before = woken.count();
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        wait_until("the future is woken", || woken.count() > before);
-    }
-}
-
-/// A wait that has begun.
-#[track_caller]
-fn waiting<'a, T>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
-    let mut future: Pin<Box<dyn Future<Output = T> + 'a>> = Box::pin(future);
-    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    future
-}
 
 #[test]
 fn a_future_waits_for_quiet() {
@@ -99,6 +78,7 @@ struct AtExit(Arc<AtomicUsize>);
 
 impl Drop for AtExit {
     fn drop(&mut self) {
+        // Longer than the wait would take that does not wait for it.
         thread::sleep(millis(20));
         self.0.fetch_add(1, Ordering::Relaxed);
     }

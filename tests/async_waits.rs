@@ -3,16 +3,17 @@
 mod common;
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Instant;
 
+use common::waits::{resolved, waiting, waker};
 use common::{
-    CountingWaker, HOUR, LIMIT, block, hold, in_line, joined, millis, refused, settled, under_way,
-    value, wait_until, waited,
+    HOUR, LIMIT, block, hold, in_line, joined, millis, refused, settled, under_way, value,
+    wait_until, waited,
 };
 use elastipool::{GroupPermit, Permit, RejectReason, TaskGroup, ThreadPool, blocking};
 
@@ -21,31 +22,9 @@ fn small() -> ThreadPool {
     ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build()
 }
 
-/// What the future resolves to. It is polled only when it has been woken.
-#[track_caller]
-fn resolved<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let (woken, waker) = CountingWaker::new();
-    loop {
-        let before = woken.count();
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        wait_until("the future is woken", || woken.count() > before);
-    }
-}
-
 /// Polls the future once. Its wake has no effect.
 fn poll<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-}
-
-/// A wait that has begun.
-#[track_caller]
-fn waiting<'a, T>(future: impl Future<Output = T> + 'a) -> Pin<Box<dyn Future<Output = T> + 'a>> {
-    let mut future: Pin<Box<dyn Future<Output = T> + 'a>> = Box::pin(future);
-    assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-    future
 }
 
 /// Whether one task finds capacity. It runs at once.
@@ -295,22 +274,12 @@ fn a_task_may_wait_for_capacity_of_its_own_full_queue() {
     pool.shutdown_join();
 }
 
-/// A waker that runs something of its user's.
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
-
 /// Polls a wait once, with a waker that calls `wake`.
 fn poll_calling<T>(
     future: &mut Pin<Box<dyn Future<Output = T> + '_>>,
     wake: impl Fn() + Send + Sync + 'static,
 ) {
-    let waker = Waker::from(Arc::new(Calls(wake)));
-    assert!(future.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(future.as_mut().poll(&mut Context::from_waker(&waker(wake))).is_pending());
 }
 
 /// The keeper calls it.

@@ -6,20 +6,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 
+use common::waits::{Inline, waker};
 use common::{Gate, HOUR, LIMIT, block, joined, millis, settled, value, wait_until, waited};
 use elastipool::{ThreadPool, blocking};
-
-/// A waker that runs something of its user's.
-struct Calls<F>(F);
-
-impl<F: Fn() + Send + Sync + 'static> Wake for Calls<F> {
-    fn wake(self: Arc<Self>) {
-        (self.0)();
-    }
-}
 
 type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
@@ -31,8 +23,7 @@ fn waiting<'a>(
     let mut wait: Waiting<'a> = Box::pin(async move {
         wait.await;
     });
-    let waker = Waker::from(Arc::new(Calls(wake)));
-    assert!(wait.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    assert!(wait.as_mut().poll(&mut Context::from_waker(&waker(wake))).is_pending());
     wait
 }
 
@@ -270,45 +261,6 @@ fn a_waker_on_the_keeper_submits_without_a_wait() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// An executor that polls inside of the wake.
-struct Inline {
-    future: Mutex<Option<Waiting<'static>>>,
-    /// How often it was woken, since the last poll began that found no other one.
-    wakes: AtomicUsize,
-    is_over: AtomicBool,
-}
-
-impl Inline {
-    fn run(future: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
-        let future = Mutex::new(Some(Box::pin(future) as Waiting<'static>));
-        let (wakes, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let inline = Arc::new(Inline { future, wakes, is_over });
-        Arc::clone(&inline).wake();
-        inline
-    }
-}
-
-impl Wake for Inline {
-    fn wake(self: Arc<Self>) {
-        // Polled by another call, perhaps below this one: that polls again.
-        let mut seen = self.wakes.fetch_add(1, Ordering::SeqCst) + 1;
-        if seen > 1 {
-            return;
-        }
-        let waker = Waker::from(Arc::clone(&self));
-        let mut future = self.future.lock().unwrap();
-        while seen > 0 {
-            let polled =
-                future.as_mut().map(|own| own.as_mut().poll(&mut Context::from_waker(&waker)));
-            if polled.is_some_and(|polled| polled.is_ready()) {
-                *future = None;
-                self.is_over.store(true, Ordering::SeqCst);
-            }
-            seen = self.wakes.fetch_sub(seen, Ordering::SeqCst) - seen;
-        }
-    }
-}
-
 /// A producer that runs in the wakes only, beside others.
 #[test]
 fn an_executor_that_polls_in_the_wake_submits_no_more_than_fit() {
@@ -327,9 +279,7 @@ fn an_executor_that_polls_in_the_wake_submits_no_more_than_fit() {
         }
     };
     let producers: Vec<_> = (0..3).map(|_| Inline::run(produce(pool.clone()))).collect();
-    wait_until("all are submitted", || {
-        producers.iter().all(|one| one.is_over.load(Ordering::SeqCst))
-    });
+    wait_until("all are submitted", || producers.iter().all(|one| one.is_over()));
     assert!(pool.join_timeout(LIMIT));
     assert_eq!(running.load(Ordering::SeqCst), 3 * TASKS);
     assert!(most.load(Ordering::SeqCst) <= 5, "{most:?}");
@@ -402,27 +352,15 @@ fn tasks_that_block_on_a_slot_need_a_bounded_number_of_threads() {
     }
 }
 
-/// A generator of small numbers.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
-
 /// Polls once with a waker that panics, submits, waits for the pool, or wakes the thread.
 fn poll_oddly<T>(
-    random: &mut Random,
+    random: &mut fastrand::Rng,
     pool: &ThreadPool,
     ran: &Arc<AtomicUsize>,
     submitted: &Arc<AtomicUsize>,
     future: &mut Pin<Box<impl Future<Output = T>>>,
 ) -> Poll<T> {
-    let (own, kind, thread) = (pool.clone(), random.below(6), thread::current());
+    let (own, kind, thread) = (pool.clone(), random.u64(..6), thread::current());
     let (ran, submitted) = (Arc::clone(ran), Arc::clone(submitted));
     let wake = move || {
         thread.unpark();
@@ -440,7 +378,7 @@ fn poll_oddly<T>(
             _ => {}
         }
     };
-    let waker = Waker::from(Arc::new(Calls(wake)));
+    let waker = waker(wake);
     future.as_mut().poll(&mut Context::from_waker(&waker))
 }
 
@@ -457,23 +395,23 @@ fn random_submitters_lose_nothing() {
 
 fn submit_randomly(seed: u64) {
     const THREADS: u64 = 4;
-    let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let capacity = random.below(3) as usize;
+    let mut random = fastrand::Rng::with_seed(seed);
+    let capacity = random.u64(..3) as usize;
     let builder = ThreadPool::builder().core_size(1).max_size(2).keep_alive(millis(1));
-    let builder = if random.below(2) == 0 { builder.max_tasks_per_worker(3) } else { builder };
+    let builder = if random.u64(..2) == 0 { builder.max_tasks_per_worker(3) } else { builder };
     let pool = builder.queue_capacity(capacity).panic_handler(|_| ()).build();
     let view = pool.view().limit(1).build();
-    let group = pool.group::<()>().limit(1 + random.below(2) as usize).keep_going();
+    let group = pool.group::<()>().limit(1 + random.u64(..2) as usize).keep_going();
     let (ran, submitted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let is_over = Arc::new(AtomicBool::new(false));
     let submitters: Vec<_> = (0..THREADS)
         .map(|number| {
             let (pool, view, group) = (pool.clone(), view.clone(), group.clone());
             let (ran, submitted) = (Arc::clone(&ran), Arc::clone(&submitted));
-            let mut random = Random(seed * 1_000 + number + 1);
+            let mut random = fastrand::Rng::with_seed(seed * 1_000 + number + 1);
             thread::spawn(move || {
                 for _ in 0..60 {
-                    let pool = if random.below(3) == 0 { &view } else { &pool };
+                    let pool = if random.u64(..3) == 0 { &view } else { &pool };
                     submit_once(&mut random, pool, &group, &ran, &submitted);
                 }
             })
@@ -484,17 +422,18 @@ fn submit_randomly(seed: u64) {
         let disturber = thread::Builder::new().name("disturber".into());
         let disturb = move || {
             while !is_over.load(Ordering::SeqCst) {
-                match random.below(8) {
-                    0 | 1 => pool.set_max_size(1 + random.below(3) as usize).unwrap(),
+                match random.u64(..8) {
+                    0 | 1 => pool.set_max_size(1 + random.u64(..3) as usize).unwrap(),
                     2 => view.pause(),
                     3 => pool.pause(),
-                    4 => view.set_limit(1 + random.below(2) as usize).unwrap(),
+                    4 => view.set_limit(1 + random.u64(..2) as usize).unwrap(),
                     _ => {
                         view.resume();
                         pool.resume();
                     }
                 }
-                thread::sleep(std::time::Duration::from_micros(random.below(300)));
+                // So that the submitters come in between.
+                thread::sleep(std::time::Duration::from_micros(random.u64(..300)));
                 view.resume();
                 pool.resume();
             }
@@ -532,7 +471,7 @@ fn poll_now<T>(future: impl Future<Output = T>) -> Option<T> {
 }
 
 fn submit_once(
-    random: &mut Random,
+    random: &mut fastrand::Rng,
     pool: &ThreadPool,
     group: &elastipool::TaskGroup<()>,
     ran: &Arc<AtomicUsize>,
@@ -543,17 +482,17 @@ fn submit_once(
         let ran = Arc::clone(ran);
         move || _ = ran.fetch_add(1, Ordering::SeqCst)
     };
-    match random.below(9) {
+    match random.u64(..9) {
         // Gives up, perhaps after it was granted a permit.
         0 => {
             let mut ready = Box::pin(pool.ready());
             let _ = poll_oddly(random, pool, ran, submitted, &mut ready);
-            (0..random.below(3)).for_each(|_| thread::yield_now());
+            (0..random.u64(..3)).for_each(|_| thread::yield_now());
         }
         1 => {
             let mut ready = Box::pin(group.ready());
             let _ = poll_oddly(random, pool, ran, submitted, &mut ready);
-            (0..random.below(3)).for_each(|_| thread::yield_now());
+            (0..random.u64(..3)).for_each(|_| thread::yield_now());
         }
         2 => {
             let mut quiet = Box::pin(pool.quiet());

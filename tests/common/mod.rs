@@ -9,6 +9,7 @@ pub(crate) mod child;
 pub(crate) mod example;
 #[cfg(target_os = "linux")]
 pub(crate) mod refusal;
+pub(crate) mod waits;
 
 #[cfg(target_os = "linux")]
 use std::collections::BTreeMap;

@@ -61,6 +61,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "terminated: the thread that has waited is not joined", "src/control.rs",
         "        shared.join_end_thread();\n"
         => "", Unit("terminated::tests::the_thread_that_has_waited");
+    "terminated: a future joins the thread under a lock", "src/runtime/terminated.rs",
+        "        let thread = self.ends.thread.lock().take_if(|thread| !is_current(thread));\n"
+        => "        let mut locked = self.ends.thread.lock();\n        let thread = locked.take_if(|thread| !is_current(thread));\n", Test("async_deadlocks", "a_future_joins");
     "terminated: waits that were given up pile up", "src/runtime/terminated.rs",
         "partition(oneshot::Sender::is_canceled);"
         => "partition(|_| false);", Unit("terminated::tests::a_wait_that_is_dropped");
