@@ -55,7 +55,8 @@ pub enum Growth {
     /// behind 20 that sleep starts after about five. What is marked as blocking does not wait for a measurement. A worker in its start hook
     /// counts as awake. If clearly more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
     ///
-    /// Linux, Android and Apple's systems tell which threads sleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
+    /// Linux, Android and Apple's systems tell which threads sleep. Linux without `/proc`, or while the process may open no more files, tells
+    /// which have used a CPU: then the pool looks every 20 milliseconds, and takes the others for asleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
     /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.
     ///
     /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. Workers of a reserve run in addition to those

@@ -231,6 +231,29 @@ fn many_workers_become_few_when_the_tasks_compute() {
     finish(pool);
 }
 
+/// Without `/proc` only the clocks of the workers tell.
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_that_compute_get_few_workers_while_no_file_can_be_opened() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let _alone = alone();
+    let pool = measured(2).build();
+    // The threads that sleep are told from those that compute.
+    submit_interdependent(&pool, 4, || ()).into_iter().for_each(value);
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).unwrap();
+    for _ in 0..30 {
+        pool.execute(|| compute(millis(60)));
+    }
+    let is_over = pool.join_timeout(LIMIT);
+    let peak = pool.stats().peak_workers;
+    submit_interdependent(&pool, 40, || ()).into_iter().for_each(value);
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert!(is_over && peak <= 8, "{peak}");
+    finish(pool);
+}
+
 // ----- when it measures -----
 
 #[cfg(target_os = "linux")]

@@ -11,8 +11,9 @@
 //!
 //! After a change from tasks that sleep to tasks that compute, too many run for two measurements, each with one task.
 //!
-//! Where the system does not tell who sleeps, none is awake if no worker has taken a task since the last measurement, and all are
-//! otherwise: the number grows when the tasks stall.
+//! Where the system tells only how much CPU time each worker has used, those that have used some since the last measurement are awake. Where it
+//! does not tell that either, none is awake if no worker has taken a task since then, and all are otherwise: the number grows when the
+//! tasks stall.
 
 /// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that ends its task and one that
 /// begins are both awake. Speed only.

@@ -30,7 +30,8 @@ use crate::sync::probe::ThreadId;
 /// While the number changes, at most twenty times as much.
 const COST: u32 = 200;
 
-/// The pause where the system does not tell who is awake: tasks that compute for as long are taken for tasks that sleep.
+/// The pause where the system does not tell who is awake. Tasks that compute for as long, or get no CPU for as long if it tells the clocks,
+/// are taken for tasks that sleep.
 const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
@@ -101,8 +102,10 @@ impl Shared {
         let begun = Instant::now();
         let keeper = ThreadId::of_current();
         let used_before = keeper.cpu_nanos();
-        // The system tells nothing without the clocks, without `/proc`, or while the process may open no more files.
-        let is_told = used_before.is_some() && keeper.is_awake().is_some();
+        let is_told = used_before.is_some();
+        // Without `/proc`, or while the process may open no more files, only the clocks tell, and only of a longer time: a worker that
+        // has not run meanwhile is taken for asleep.
+        let tells_states = is_told && keeper.is_awake().is_some();
         let has_work = self.is_short_of_workers();
         let limit = self.sizes.limit();
         let measured = self.measure_workers(&mut state, begun, has_work, is_told);
@@ -121,7 +124,7 @@ impl Shared {
         let used = keeper.cpu_nanos().zip(used_before);
         let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
         let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
-        let pause = if is_told { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
+        let pause = if tells_states { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
         // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
@@ -192,11 +195,11 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64,
         kinds[usize::from(used > Duration::ZERO)].push(&worker.thread);
     }
     let mut awake = 0.0;
-    for threads in kinds {
+    for (threads, has_run) in kinds.iter().zip([false, true]) {
         let step = threads.len().div_ceil(SAMPLES).max(1);
         let asked = threads.iter().skip(number % step).step_by(step);
         let count = asked.len();
-        let yes = asked.filter(|thread| thread.is_awake() == Some(true)).count();
+        let yes = asked.filter(|thread| thread.is_awake().unwrap_or(has_run)).count();
         awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
     (awake, cpus)

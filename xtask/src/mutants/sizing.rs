@@ -51,6 +51,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: no thread sleeps", "src/sync/probe.rs",
         "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'D'))",
         Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_wait_for_each_other");
+    "measured: a worker of which only the clock is known sleeps", "src/runtime/sizing.rs",
+        "unwrap_or(has_run)" => "unwrap_or(has_run && false)", Test("growth_measured", "tasks_that_compute_get_few_workers_while_no_file");
     "controller: the number is raised without a bound", "src/runtime/awake.rs",
         "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
     "controller: the number is raised by one", "src/runtime/awake.rs",
