@@ -47,7 +47,6 @@
 //! | you have | you want | call |
 //! |---|---|---|
 //! | a closure | to run it | [`execute`](ThreadPool::execute) |
-//! | many closures | to run them, submitted in one step | [`execute_all`](ThreadPool::execute_all) |
 //! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
 //! | closures or futures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`], [`Scope::spawn`], [`Scope::spawn_await`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |

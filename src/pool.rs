@@ -32,10 +32,10 @@ use crate::task::job::{Job, Run};
 ///
 /// | call | closed | full | no worker, thread refused |
 /// |---|---|---|---|
-/// | `try_*` | hands the task back | hands the task back, of `try_execute_all` those that do not fit | hands the task back |
+/// | `try_*` | hands the task back | hands the task back | hands the task back |
 /// | `try_execute_for`, `try_evaluate_for` | hand the task back | wait, at most for the timeout | hand the task back |
 /// | `evaluate`, `complete`, `spawn_await` | the handle resolves to "cancelled" | wait | run it on the calling thread |
-/// | `execute`, `execute_all`, `spawn`, [`Handler::invoke`](crate::Handler::invoke), the results of [`map`](Self::map) | panic | wait | run it on the calling thread |
+/// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke), the results of [`map`](Self::map) | panic | wait | run it on the calling thread |
 /// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
 ///
 /// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the same as those of the pool.
@@ -206,81 +206,6 @@ impl ThreadPool {
             Err(refusal) => return Err(Rejected { task, refusal }),
         }
         Ok(())
-    }
-
-    /// Runs many closures on the workers: what [`execute`](Self::execute) does for one, in one step for all of them.
-    ///
-    /// They are queued in their order, and workers are notified once for all of them. That is cheaper than a call of `execute` for
-    /// each. Nothing is queued before the iterator has ended. Closures of different types need a box each
-    /// (`Box<dyn FnOnce() + Send>`).
-    ///
-    /// Without a bound on the queue, all of them are accepted at once, or none. If the queue is
-    /// [bounded](crate::Builder::queue_capacity), accepts those that fit, and waits for capacity for the others, as `execute` does.
-    ///
-    /// # Panics
-    /// If the pool is closed and there is a closure, or if the pool is closed while the call waits for capacity. Then the closures
-    /// that were accepted run, and the others are dropped.
-    /// [`try_execute_all`](Self::try_execute_all) returns the closures instead.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::default();
-    /// pool.execute_all((0..100).map(|i| move || println!("{i}")));
-    /// pool.join();
-    /// assert_eq!(pool.stats().completed, 100);
-    /// ```
-    #[doc(alias = "invokeAll")]
-    #[doc(alias = "spawn_many")]
-    #[track_caller]
-    pub fn execute_all<I>(&self, tasks: I)
-    where
-        I: IntoIterator,
-        I::Item: FnOnce() + Send + 'static,
-    {
-        self.route().execute_all(tasks.into_iter().map(Job::closure).collect());
-    }
-
-    /// Like [`execute_all`](Self::execute_all), but hands the closures back that are not accepted, in their order. Does not wait for
-    /// capacity.
-    ///
-    /// # Errors
-    /// - If the pool is closed, or if it has no worker and the system refuses to start a thread: all closures come back.
-    /// - If the queue is [bounded](crate::Builder::queue_capacity) and has not the capacity for all of them: the first ones, as many as
-    ///   fit, are accepted, and the others come back.
-    ///
-    /// ```
-    /// let pool = elastipool::ThreadPool::builder().core_size(1).max_size(1).queue_capacity(9).build();
-    /// let (open, gate) = std::sync::mpsc::channel::<()>();
-    /// pool.execute(move || gate.recv().unwrap());
-    /// let prints = (0..12).map(|i| move || println!("{i}"));
-    /// let rejected = pool.try_execute_all(prints).unwrap_err();
-    /// assert_eq!(rejected.reason(), elastipool::RejectReason::Full);
-    /// let rest = rejected.into_task();
-    /// assert_eq!(rest.len(), 3);
-    /// open.send(()).unwrap();
-    /// pool.execute_all(rest); // waits for capacity
-    /// pool.shutdown_join();
-    /// ```
-    #[track_caller]
-    pub fn try_execute_all<I, F>(&self, tasks: I) -> Result<(), Rejected<Vec<F>>>
-    where
-        I: IntoIterator<Item = F>,
-        F: FnOnce() + Send + 'static,
-    {
-        let mut tasks: Vec<F> = tasks.into_iter().collect();
-        if tasks.is_empty() {
-            return Ok(());
-        }
-        match self.route().accept_all(tasks.len(), Patience::None, Location::caller()) {
-            Ok((accepted, count)) => {
-                let rest = tasks.split_off(count);
-                accepted.enqueue_all(tasks.into_iter().map(Job::closure).collect());
-                if rest.is_empty() {
-                    return Ok(());
-                }
-                Err(Rejected { task: rest, refusal: Refusal::Full })
-            }
-            Err(refusal) => Err(Rejected { task: tasks, refusal }),
-        }
     }
 
     /// Runs a closure on a worker and returns a handle to its result.
@@ -523,17 +448,6 @@ mod tests {
         assert_eq!(woken(&workers), [false, cpus() > 1, false]);
         pool.execute(|| ());
         assert_eq!(woken(&workers), [false; 3], "two search");
-    }
-
-    #[test]
-    fn a_batch_wakes_two_workers() {
-        let pool = ThreadPool::new(4, 4, Duration::MAX);
-        let workers = with_idle_workers::<4>(&pool);
-        pool.execute_all([(); 9].map(|()| || ()));
-        assert_eq!(woken(&workers), [false, false, cpus() > 1, true]);
-        pool.execute_all([(); 9].map(|()| || ()));
-        assert_eq!(woken(&workers), [false; 4], "two search");
-        assert_eq!(pool.stats().threads_started, 0);
     }
 
     #[test]

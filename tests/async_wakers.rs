@@ -539,7 +539,7 @@ fn submit_once(
                 outer();
                 let permit = futures::executor::block_on(inner.ready()).unwrap();
                 permit.execute(ok(task)).unwrap();
-                own.execute_all([last]);
+                own.execute(last);
                 Ok(())
             };
             permit.execute(submits).unwrap();

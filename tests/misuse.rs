@@ -27,11 +27,10 @@ fn text_of(wrong: Wrong) -> String {
 
 #[test]
 fn each_wrong_call_says_what_to_do() {
-    let calls: [(Wrong, &[&str]); 24] = [
+    let calls: [(Wrong, &[&str]); 23] = [
         // A closed pool.
         (|| closed().execute(|| ()), &["pool is closed", "`try_execute`"]),
         (|| closed().try_execute(|| ()).unwrap(), &["pool is closed", "`into_task`"]),
-        (|| closed().execute_all([|| ()]), &["pool is closed", "`try_execute_all`"]),
         (|| closed().evaluate(|| ()).await_complete(), &["is closed", "`try_await_complete`"]),
         (|| closed().map(0..1, drop).for_each(drop), &["is closed", "`evaluate`"]),
         (|| closed().handler(drop).invoke(0), &["is closed", "`try_invoke`"]),

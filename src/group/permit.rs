@@ -115,7 +115,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let inner = &self.inner;
         let route = inner.route.clone();
         let acquired = inner.acquire_slot(true, || inner.must_not_wait());
-        let slot = match acquired.inspect_err(|_| inner.route().count_rejections(1))? {
+        let slot = match acquired.inspect_err(|_| inner.route().count_rejection())? {
             Acquisition::Slot(token) => Some(inner.slot(token)),
             Acquisition::Deferred(_) => None,
             Acquisition::Queued(slot) => {
@@ -144,7 +144,7 @@ impl<E> Inner<E> {
     }
 
     fn refuse(&self) -> Refusal {
-        self.route().count_rejections(1);
+        self.route().count_rejection();
         Refusal::Cancelled
     }
 }

@@ -164,7 +164,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let acquired = match inner.acquire_slot(waits, must_defer) {
             Ok(Acquisition::Slot(token)) => Ok(token),
             Ok(Acquisition::Deferred(token)) => {
-                route.count_accepted(1)?;
+                route.count_accepted()?;
                 return Ok(Admitted { inner, token, line, accepted: None });
             }
             Ok(Acquisition::Queued(slot)) => {
@@ -174,7 +174,7 @@ impl<E: Send + 'static> TaskGroup<E> {
             }
             Err(refusal) => Err(refusal),
         };
-        let token = acquired.inspect_err(|_| route.count_rejections(1))?;
+        let token = acquired.inspect_err(|_| route.count_rejection())?;
         let patience = if waits { Patience::Endless } else { Patience::None };
         let accepted = match route.accept(patience, line) {
             // Check again: the wait for capacity may have taken a while.

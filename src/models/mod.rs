@@ -12,7 +12,6 @@
 //! A lost wake-up shows as a deadlock, which ends the process: no wait here has a time limit. A
 //! keep-alive ends when a model says so.
 
-mod batches;
 mod capacity;
 mod closing;
 mod futures;

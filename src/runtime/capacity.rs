@@ -99,14 +99,7 @@ impl Capacity {
     /// not accepted afterwards.
     #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> bool {
-        self.try_acquire_up_to(1, sizes) > 0
-    }
-
-    /// Acquires permits for up to `count` tasks in one change of the word, as [`try_acquire`](Self::try_acquire) does for one. Returns
-    /// how many.
-    #[inline]
-    pub(crate) fn try_acquire_up_to(&self, count: usize, sizes: &Sizes) -> usize {
-        self.acquire_up_to_unless(count, is_reserved, sizes)
+        self.acquire_unless(is_reserved, sizes)
     }
 
     /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns. A thread must then
@@ -174,24 +167,13 @@ impl Capacity {
     /// Acquires a permit, if one is free, unless `is_barred` by the word.
     #[inline]
     fn acquire_unless(&self, is_barred: impl Fn(usize) -> bool, sizes: &Sizes) -> bool {
-        self.acquire_up_to_unless(1, is_barred, sizes) > 0
-    }
-
-    /// Acquires up to `count` permits, as many as are free, unless `is_barred` by the word. Returns how many.
-    #[inline]
-    fn acquire_up_to_unless(
-        &self,
-        count: usize,
-        is_barred: impl Fn(usize) -> bool,
-        sizes: &Sizes,
-    ) -> usize {
         // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
         let limit = self.capacity.saturating_add(sizes.limit());
-        let may_acquire = |word| word / PERMIT < limit && !is_barred(word);
-        let acquirable = |word| count.min(limit - word / PERMIT);
-        let acquire = |word| may_acquire(word).then(|| word + acquirable(word) * PERMIT);
-        let acquired = self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire);
-        acquired.map_or(0, acquirable)
+        let acquire = |word| {
+            let may_acquire = word / PERMIT < limit && !is_barred(word);
+            may_acquire.then_some(word + PERMIT)
+        };
+        self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
     /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls

@@ -550,23 +550,22 @@ impl WorkerContext {
         }
     }
 
-    /// Accepts `count` tasks against the worker's credit. `false` if the pool is closed.
+    /// Accepts a task against the worker's credit. `false` if the pool is closed.
     #[inline]
     #[must_use]
-    pub(crate) fn accept(&self, shared: &Shared, count: usize) -> bool {
+    pub(crate) fn accept(&self, shared: &Shared) -> bool {
         if shared.in_flight.is_closed() {
             return false;
         }
-        if self.credit.get() < count {
-            let more = (count - self.credit.get()).max(CREDIT_BATCH);
-            if !shared.in_flight.accept(more) {
+        if self.credit.get() == 0 {
+            if !shared.in_flight.accept(CREDIT_BATCH) {
                 return false;
             }
-            self.metrics.add_credit(more);
-            self.credit.set(self.credit.get() + more);
+            self.metrics.add_credit(CREDIT_BATCH);
+            self.credit.set(CREDIT_BATCH);
         }
-        self.credit.set(self.credit.get() - count);
-        self.metrics.count_returned(count);
+        self.credit.set(self.credit.get() - 1);
+        self.metrics.count_returned(1);
         true
     }
 }

@@ -29,7 +29,7 @@ impl Reservation {
     /// Waits for a permit of a bounded queue, then accepts a task.
     pub(crate) async fn with_permit(route: OwnedRoute) -> Result<Self, Refusal> {
         acquire(route.route()).await?;
-        route.route().accept_with_permits(1, Patience::None)?;
+        route.route().accept_with_permit(Patience::None)?;
         Ok(Reservation { route, has_permit: true, is_used: false })
     }
 
@@ -39,7 +39,7 @@ impl Reservation {
 
     /// Accepts a task that will wait for a slot of its group.
     pub(crate) fn deferred(route: OwnedRoute) -> Result<Self, Refusal> {
-        route.route().count_accepted(1)?;
+        route.route().count_accepted()?;
         Ok(Reservation { route, has_permit: false, is_used: false })
     }
 
@@ -65,7 +65,7 @@ impl Reservation {
     pub(crate) fn begin_use(&mut self) -> Result<(), Refusal> {
         let route = self.route.route();
         if route.shared.is_stopped() {
-            route.count_rejections(1);
+            route.count_rejection();
             return Err(Refusal::Closed);
         }
         self.is_used = true;

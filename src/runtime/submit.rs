@@ -12,9 +12,9 @@
 //! | a woken future | no: its worker takes a permit for the poll | the waker drops it as cancelled | was accepted before |
 //!
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is made into a job once it is
-//! accepted ([`Route::accept`]), so it can come back untouched. A batch of closures takes each step once ([`Route::execute_all`]). A task that was accepted before is queued by [`Route::requeue`].
+//! accepted ([`Route::accept`]), so it can come back untouched. A task that was accepted
+//! before is queued by [`Route::requeue`].
 
-use std::mem;
 use std::panic::Location;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -25,7 +25,6 @@ use crate::error::Refusal;
 use crate::queue::Kind;
 use crate::runtime::capacity::{Capacity, Granted, OwnWait, Waits};
 use crate::runtime::context::{self, WorkerContext};
-use crate::runtime::notify::Notifier;
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
@@ -71,7 +70,7 @@ pub(crate) const fn is_boxed<F>() -> bool {
     size_of::<F>() > MAX_MOVED_SIZE
 }
 
-/// A task that was accepted and is not enqueued yet, or several.
+/// A task that was accepted and is not enqueued yet.
 #[must_use = "an accepted task is in flight until it is enqueued or retracted"]
 pub(crate) struct Accepted<'a> {
     pub(crate) route: Route<'a>,
@@ -111,22 +110,6 @@ impl Accepted<'_> {
         self.enqueue(job.with_route(own));
     }
 
-    /// Enqueues the jobs of closures without handles, as many as were accepted.
-    pub(crate) fn enqueue_all(self, mut jobs: Vec<Job>) {
-        let Accepted { route, line, runner } = self;
-        if !route.is_default_without_attachers() {
-            // Before the first push: this calls a hook of the user's, and a worker is notified only after the last push.
-            let with_route = |job: Job| job.with_route(TaskRoute::own(route, line, false));
-            jobs = jobs.into_iter().map(with_route).collect();
-        }
-        match runner {
-            Runner::Worker { context, fills_core } => {
-                route.push_all(context.as_deref(), fills_core, jobs);
-            }
-            Runner::Caller => jobs.into_iter().for_each(|job| route.run_on_caller(job)),
-        }
-    }
-
     /// Adds a task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
     /// accepted for the caller, the caller runs the oldest one of the list.
     #[inline(never)]
@@ -151,7 +134,7 @@ impl Accepted<'_> {
 
     /// Reverts the acceptance: the task is handed back to its submitter.
     pub(crate) fn retract(self) {
-        self.route.retract(1);
+        self.route.retract();
     }
 }
 
@@ -178,7 +161,7 @@ impl<'a> Route<'a> {
             return self.submit_other_closure(job, line);
         }
         match context::current(shared) {
-            Some(context) if context.accept(shared, 1) => {
+            Some(context) if context.accept(shared) => {
                 context.push(&shared.queue, Kind::New, job);
             }
             None if shared.in_flight.accept(1) => {
@@ -191,26 +174,6 @@ impl<'a> Route<'a> {
         }
         shared.notify_queued(true);
         Ok(())
-    }
-
-    /// Submits the jobs of closures without handles, in their order, as patiently as can be. Panics if one is not accepted, and has dropped
-    /// that and those after it then.
-    #[inline(never)]
-    #[track_caller]
-    pub(crate) fn execute_all(self, mut jobs: Vec<Job>) {
-        let line = Location::caller();
-        while !jobs.is_empty() {
-            match self.accept_all(jobs.len(), Patience::Endless, line) {
-                Ok((accepted, count)) => {
-                    let rest = jobs.split_off(count);
-                    accepted.enqueue_all(mem::replace(&mut jobs, rest));
-                }
-                Err(refusal) => {
-                    jobs.into_iter().for_each(|job| drop(job.abandon()));
-                    refusal.panic("try_execute_all");
-                }
-            }
-        }
     }
 
     #[inline(never)]
@@ -230,14 +193,14 @@ impl<'a> Route<'a> {
 
     #[cold]
     fn enqueue_below_core(self, job: Job) -> Result<(), Refusal> {
-        let runner = self.find_runner(None, Patience::Endless, 1)?;
+        let runner = self.find_runner(None, Patience::Endless)?;
         self.enqueue_for(runner, job);
         Ok(())
     }
 
     #[cold]
     fn refuse_closure(self, job: Job) -> Result<(), Refusal> {
-        self.count_rejections(1);
+        self.count_rejection();
         drop(job.abandon());
         Err(Refusal::Closed)
     }
@@ -255,92 +218,55 @@ impl<'a> Route<'a> {
     /// [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
     #[inline(never)]
     pub(crate) fn accept(self, patience: Patience, line: Line) -> Result<Accepted<'a>, Refusal> {
-        self.accept_up_to(1, patience, line).map(|(accepted, _)| accepted)
-    }
-
-    /// Like [`accept`](Self::accept), for a batch: all `count` tasks or, if a bounded queue has less capacity, as many of the first as it has
-    /// capacity for. Returns how many.
-    #[inline(never)]
-    pub(crate) fn accept_all(
-        self,
-        count: usize,
-        patience: Patience,
-        line: Line,
-    ) -> Result<(Accepted<'a>, usize), Refusal> {
-        let result = self.accept_up_to(count, patience, line);
-        match &result {
-            // One of them is counted already.
-            Err(_) => self.count_rejections(count - 1),
-            Ok((_, accepted)) if matches!(patience, Patience::None) => {
-                self.count_rejections(count - accepted);
-            }
-            Ok(_) => {}
-        }
-        result
-    }
-
-    /// Inlined, so that the acceptance of one task does not pay for a count.
-    #[inline(always)]
-    fn accept_up_to(
-        self,
-        mut count: usize,
-        patience: Patience,
-        line: Line,
-    ) -> Result<(Accepted<'a>, usize), Refusal> {
         if let Some(capacity) = &self.shared.capacity {
-            count = self.acquire_permits(capacity, count, patience)?;
+            self.acquire_permit(capacity, patience)?;
         }
-        let runner = self.accept_with_permits(count, patience)?;
-        Ok((Accepted { route: self, line, runner }, count))
+        let runner = self.accept_with_permit(patience)?;
+        Ok(Accepted { route: self, line, runner })
     }
 
-    /// Accepts `count` tasks, for which the caller has acquired permits.
+    /// Accepts a task, for which the caller has acquired a permit.
     #[inline(always)]
-    pub(super) fn accept_with_permits(
-        self,
-        count: usize,
-        patience: Patience,
-    ) -> Result<Runner, Refusal> {
-        match self.count_accepted(count) {
-            Ok(context) => self.find_runner(context, patience, count),
+    pub(super) fn accept_with_permit(self, patience: Patience) -> Result<Runner, Refusal> {
+        match self.count_accepted() {
+            Ok(context) => self.find_runner(context, patience),
             Err(refusal) => {
-                self.release_permits(count);
+                self.shared.release_permit();
                 Err(refusal)
             }
         }
     }
 
-    /// Counts `count` tasks as in flight, all of them or none, unless the view or the pool is closed. Returns the submitter's context, if it is a worker of the
+    /// Counts a task as in flight, unless the view or the pool is closed. Returns the submitter's context, if it is a worker of the
     /// pool. A task that waits for a slot of its group needs no more to be accepted: it will be
     /// [enqueued](Self::enqueue_deferred) or [dropped](Self::drop_on_caller).
     #[inline]
-    pub(crate) fn count_accepted(self, count: usize) -> Result<Option<Rc<WorkerContext>>, Refusal> {
+    pub(crate) fn count_accepted(self) -> Result<Option<Rc<WorkerContext>>, Refusal> {
         // Race 10: the view's word decides, as the pool's does.
-        if self.view.is_some_and(|view| !view.in_flight.accept(count)) {
-            self.count_rejections(1);
+        if self.view.is_some_and(|view| !view.in_flight.accept(1)) {
+            self.count_rejection();
             return Err(Refusal::ViewClosed);
         }
         let context = context::current(self.shared);
         let is_accepted = match &context {
-            Some(context) => context.accept(self.shared, count),
-            None => self.shared.in_flight.accept(count),
+            Some(context) => context.accept(self.shared),
+            None => self.shared.in_flight.accept(1),
         };
         if is_accepted {
             return Ok(context);
         }
         if let Some(view) = self.view {
-            view.in_flight.finish(count);
+            view.in_flight.finish(1);
         }
-        self.count_rejections(1);
+        self.count_rejection();
         Err(Refusal::Closed)
     }
 
-    /// Finds out who runs `count` accepted tasks. Starts the first worker if there is none.
+    /// Finds out who runs an accepted task. Starts the first worker if there is none.
     fn find_runner(
         self,
         context: Option<Rc<WorkerContext>>,
         patience: Patience,
-        count: usize,
     ) -> Result<Runner, Refusal> {
         // A thread with a worker context is a worker, so there is one.
         if context.is_some() || self.shared.counts.load().total() > 0 {
@@ -350,35 +276,26 @@ impl<'a> Route<'a> {
             Ok(started) => Ok(Runner::Worker { context, fills_core: !started }),
             Err(_) if matches!(patience, Patience::Endless) => Ok(Runner::Caller),
             Err(error) => {
-                self.retract(count);
+                self.retract();
                 Err(Refusal::NoThread(error))
             }
         }
     }
 
-    /// Acquires up to `count` permits of a bounded queue, as many as are free. If none is, waits for one as long as `patience` allows.
-    /// Returns how many it has acquired.
-    fn acquire_permits(
-        self,
-        capacity: &Capacity,
-        count: usize,
-        patience: Patience,
-    ) -> Result<usize, Refusal> {
-        let acquired = capacity.try_acquire_up_to(count, &self.shared.sizes);
-        if acquired > 0 {
-            return Ok(acquired);
-        }
-        let is_acquired = match patience {
-            Patience::None => false,
-            Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
-            Patience::Endless => self.wait_for_permit(capacity, None),
-        };
-        if is_acquired { Ok(1) } else { Err(self.refuse_permit()) }
+    /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
+    fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
+        let is_acquired = capacity.try_acquire(&self.shared.sizes)
+            || match patience {
+                Patience::None => false,
+                Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
+                Patience::Endless => self.wait_for_permit(capacity, None),
+            };
+        if is_acquired { Ok(()) } else { Err(self.refuse_permit()) }
     }
 
     /// Returns why there is no permit, and counts a rejection.
     pub(super) fn refuse_permit(self) -> Refusal {
-        self.count_rejections(1);
+        self.count_rejection();
         // Also without a wait: the caller of a closed view must not try again until there is capacity.
         if self.shared.in_flight.is_closed() {
             Refusal::Closed
@@ -430,15 +347,10 @@ impl<'a> Route<'a> {
         is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
 
-    /// Reverts the acceptance of `count` tasks, and counts one rejection.
-    fn retract(self, count: usize) {
-        self.release_permits(count);
-        self.count_rejections(1);
-        self.finish_on_caller(count);
-    }
-
-    fn release_permits(self, count: usize) {
-        (0..count).for_each(|_| self.shared.release_permit());
+    fn retract(self) {
+        self.shared.release_permit();
+        self.count_rejection();
+        self.finish_on_caller(1);
     }
 
     /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
@@ -468,43 +380,10 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Queues jobs in their order, then notifies: two workers, if there is more than one job, and those wake others. Below `core_size`, starts
-    /// as many workers as separate submissions would.
-    fn push_all(self, context: Option<&WorkerContext>, fills_core: bool, jobs: Vec<Job>) {
-        let shared = self.shared;
-        let others = jobs.len() - 1;
-        let mut may_run = true;
-        match (self.view, context) {
-            (Some(view), _) => {
-                may_run = false;
-                for job in jobs {
-                    // Race 35: as for one job.
-                    may_run |= shared.push_to_view(view, job);
-                }
-            }
-            (None, Some(context)) => {
-                jobs.into_iter().for_each(|job| context.push(&shared.queue, Kind::New, job));
-            }
-            (None, None) => jobs.into_iter().for_each(|job| shared.queue.push(Kind::New, job)),
-        }
-        let total = shared.counts.load().total();
-        let missing = shared.sizes.core().saturating_sub(total);
-        if !may_run && missing == 0 {
-            // Race 42: as for one job.
-            return shared.ask_to_measure();
-        }
-        shared.notify_queued(fills_core);
-        (0..others.min(missing)).for_each(|_| shared.wake_or_start(true));
-        if others > 0 {
-            shared.notify(Notifier::Submitter);
-        }
-    }
-
-    /// Counts rejected tasks.
-    pub(crate) fn count_rejections(self, count: usize) {
-        self.shared.rejected.add(count);
+    pub(crate) fn count_rejection(self) {
+        self.shared.rejected.increment();
         if let Some(view) = self.view {
-            view.rejected.add(count);
+            view.rejected.increment();
         }
     }
 

@@ -148,13 +148,8 @@ impl Counter {
 
     /// Adds one and returns the value before.
     pub(crate) fn increment(&self) -> usize {
-        self.add(1)
-    }
-
-    /// Adds `count` and returns the value before.
-    pub(crate) fn add(&self, count: usize) -> usize {
         // Relaxed, here and below: a count publishes nothing but itself.
-        self.0.fetch_add(count, std_atomic::Ordering::Relaxed)
+        self.0.fetch_add(1, std_atomic::Ordering::Relaxed)
     }
 
     /// Adds `count` by a load and a store, for a counter that only the calling thread changes.

@@ -153,14 +153,6 @@ impl fmt::Display for Engine {
 pub(crate) trait Pool: Sync + 'static {
     fn execute(&'static self, task: impl FnOnce() + Send + 'static);
 
-    /// Submits all of them: in the way that the engine has for this, or one by one.
-    fn execute_all<T>(&'static self, tasks: impl IntoIterator<Item = T>)
-    where
-        T: FnOnce() + Send + 'static,
-    {
-        tasks.into_iter().for_each(|task| self.execute(task));
-    }
-
     /// Runs it on a worker, waits, and returns the result: in the way that the engine has for this.
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R;
 

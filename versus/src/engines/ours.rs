@@ -82,13 +82,6 @@ impl Pool for Ours {
         self.0.execute(task);
     }
 
-    fn execute_all<T>(&'static self, tasks: impl IntoIterator<Item = T>)
-    where
-        T: FnOnce() + Send + 'static,
-    {
-        self.0.execute_all(tasks);
-    }
-
     fn evaluate<R: Send + 'static>(&'static self, task: impl FnOnce() -> R + Send + 'static) -> R {
         self.0.evaluate(task).await_complete()
     }

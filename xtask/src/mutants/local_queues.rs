@@ -53,7 +53,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n        self.needs_notify.set(true);\n"
         => "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
     "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
-        "shared.in_flight.accept(more)"
+        "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
     "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"

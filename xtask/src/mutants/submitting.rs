@@ -36,8 +36,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        // One may be free: another submitter wakes up.\n        self.try_acquire(sizes)\n"
         => "        self.acquire_unless(|_| false, sizes)\n", Unit("capacity::tests::the_first_submitter");
     "race 29: a submission overtakes a waiting submitter", "src/runtime/capacity.rs",
-        "self.acquire_up_to_unless(count, is_reserved, sizes)"
-        => "self.acquire_up_to_unless(count, |_| false, sizes)", Unit("capacity::tests::a_submission_overtakes_no_submitter");
+        "self.acquire_unless(is_reserved, sizes)"
+        => "self.acquire_unless(|_| false, sizes)", Unit("capacity::tests::a_submission_overtakes_no_submitter");
     "race 29: a waiting submitter sets no flag", "src/runtime/capacity.rs",
         "            self.word.fetch_or(AWAITED, Ordering::AcqRel);\n"
         => "", Model("capacity::submit_versus_a_full_queue");
@@ -86,32 +86,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
         "context::current(self.shared).filter(|_| job.is_new())"
         => "context::current(self.shared)", Test("woken_first", "a_busy_one_has_woken");
-    "batch: no worker is notified", "src/runtime/submit.rs",
-        "        shared.notify_queued(fills_core);\n        (0..others"
-        => "        _ = fills_core;\n        (0..others", Model("batches::a_batch_versus_idle");
-    "batch: one worker is woken for all tasks", "src/runtime/submit.rs",
-        "        if others > 0 {"
-        => "        if false {", Unit("pool::tests::a_batch_wakes_two_workers");
-    "batch: one worker is started below core_size", "src/runtime/submit.rs",
-        "(0..others.min(missing))"
-        => "(0..others.min(0))", Test("execute_all", "below_the_core_size");
-    "batch: a full queue accepts one task of it", "src/runtime/capacity.rs",
-        "count.min(limit - word / PERMIT)"
-        => "count.min(limit - word / PERMIT).min(1)", Test("execute_all", "a_full_queue_accepts");
-    "batch: tasks that a full queue hands back are no rejections", "src/runtime/submit.rs",
-        "                self.count_rejections(count - accepted);\n"
-        => "                _ = accepted;\n", Test("execute_all", "a_full_queue_accepts");
-    "race 20: a batch accepts more than the worker's credit", "src/runtime/context.rs",
-        "(count - self.credit.get()).max(CREDIT_BATCH)"
-        => "CREDIT_BATCH", Test("execute_all", "each_task_has_a_worker");
     "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
-        "            count = self.acquire_permits(capacity, count, patience)?;\n"
-        => "            count = self.acquire_permits(capacity, count, patience).unwrap_or(count);\n", Test("bounded_queue", "");
+        "            self.acquire_permit(capacity, patience)?;\n"
+        => "            _ = self.acquire_permit(capacity, patience);\n", Test("bounded_queue", "");
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
         "        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n"
         => "        let job = job.with_route(TaskRoute::own(self, line, false));\n        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n", Test("views", "a_wait_for_capacity_does_not_count");
     "submit: the permit of a task that is refused is lost", "src/runtime/submit.rs",
-        "                self.release_permits(count);\n                Err(refusal)\n"
+        "                self.shared.release_permit();\n                Err(refusal)\n"
         => "                Err(refusal)\n", Model("views::close_of_a_view_versus_a_bounded_queue");
     "submit: the first task of an idle pool starts no worker", "src/runtime/submit.rs",
         "                if shared.counts.load().total() < shared.sizes.core().max(1) {"
