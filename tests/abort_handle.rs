@@ -185,6 +185,24 @@ fn a_dropped_handle_cancels_if_it_was_asked_to() {
     assert_eq!(pool.stats().completed, 2);
 }
 
+/// Asking a second time changes nothing: the task runs, and the drop of the handle cancels it.
+#[test]
+fn a_handle_may_be_asked_to_cancel_twice() {
+    let pool = pool();
+    let gate = block(&pool);
+    let captured = Arc::new(());
+    for handle in tasks(&pool, &captured) {
+        let count = Arc::strong_count(&captured);
+        let handle = handle.cancel_on_drop().cancel_on_drop();
+        assert_eq!(Arc::strong_count(&captured), count, "it is still queued");
+        drop(handle.cancel_on_drop());
+        assert_eq!(Arc::strong_count(&captured), count - 1);
+    }
+    let awaited = pool.evaluate(|| 1).cancel_on_drop().cancel_on_drop();
+    gate.open();
+    assert_eq!(value(awaited), 1);
+}
+
 /// What a task of a group holds until it is started: its place in the line, its slot, and a permit of the bounded queue.
 #[test]
 fn slots_and_permits_are_free_at_once() {

@@ -92,7 +92,7 @@ impl<T> JoinHandle<T> {
 
     /// Makes the handle [cancel](Self::cancel) its task when it is dropped, instead of detaching it. So code that is left early, by
     /// `?`, a panic or a dropped future, leaves no task behind. A closure that runs goes on: tell it by a
-    /// [token](crate::CancellationToken).
+    /// [token](crate::CancellationToken). A second call changes nothing.
     ///
     /// The drop runs the destructors of what it cancels: do not drop the handle with a lock that they take. A wait that takes the
     /// handle ends this, since the task has ended then.
@@ -108,7 +108,7 @@ impl<T> JoinHandle<T> {
     #[doc(alias = "abort_on_drop")]
     pub fn cancel_on_drop(mut self) -> Self {
         if let AbortHandle { task: Some(task) } = self.abort_handle() {
-            self.origin.set_on_drop(Box::new(CancelOnDrop(task)));
+            self.origin.set_on_drop(|| Box::new(CancelOnDrop(task)));
         }
         self
     }

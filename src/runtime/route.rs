@@ -168,9 +168,9 @@ impl Origin {
         self.rare.get_or_insert_default().line = Some(line);
     }
 
-    /// `on_drop` is dropped with the handle.
-    pub(crate) fn set_on_drop(&mut self, on_drop: Box<dyn Send + Sync>) {
-        self.rare.get_or_insert_default().on_drop = Some(on_drop);
+    /// What `on_drop` makes is dropped with the handle. Does nothing if that was set before.
+    pub(crate) fn set_on_drop(&mut self, on_drop: impl FnOnce() -> Box<dyn Send + Sync>) {
+        self.rare.get_or_insert_default().on_drop.get_or_insert_with(on_drop);
     }
 
     /// Returns what a canceller needs to know of the task.

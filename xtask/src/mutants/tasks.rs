@@ -43,6 +43,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "cancel on drop: the handle only detaches", "src/join_handle/abort.rs",
         "    fn drop(&mut self) {\n        self.0.cancel();\n"
         => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("abort_handle", "a_dropped_handle_cancels");
+    "cancel on drop: a second call drops the first guard", "src/runtime/route.rs",
+        ".on_drop.get_or_insert_with(on_drop);"
+        => ".on_drop = Some(on_drop());", Test("abort_handle", "a_handle_may_be_asked_to_cancel_twice");
     "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
         "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))"
         => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("current_pool", "an_awaited_task_sees_its_own_view");
