@@ -1,6 +1,6 @@
 //! Law 4, Bounded: at most `max_size` workers run at once, or one more after one has come back from a blocking region, and
 //! fewer than `core_size` only before the first tasks and when closing. (How many blocked workers are replaced:
-//! `max_blocked.rs`. `Builder::prefer_idle`, under which fewer may be enough: `law_01_prompt.rs`.)
+//! `workers/max_blocked.rs`. `Builder::prefer_idle`, under which fewer may be enough: `law_01_prompt.rs`.)
 
 mod common;
 

@@ -1,6 +1,7 @@
 //! Tests that run themselves again in a process of their own: what they do changes or ends the whole process.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{self, Child, Command};
 use std::{env, thread};
 
@@ -10,7 +11,7 @@ use super::LIMIT;
 const CHILD: &str = "ELASTIPOOL_TEST_CHILD";
 
 /// Runs `body` in a process of its own, with `settings` in its environment. Panics if that process fails, in whatever
-/// way. `name` is the name of the test.
+/// way. `name` is the path of the test in its program, or the end of it.
 #[track_caller]
 pub(crate) fn run(
     name: &str,
@@ -26,8 +27,9 @@ pub(crate) fn run(
         });
         return body();
     }
-    let output = Command::new(env::current_exe().expect("a test knows its program"))
-        .args(["--exact", name, "--nocapture", "--test-threads", "1"])
+    let program = env::current_exe().expect("a test knows its program");
+    let output = Command::new(&program)
+        .args(["--exact", &path_of(name, &program), "--nocapture", "--test-threads", "1"])
         .env(CHILD, "1")
         .envs(settings)
         .output()
@@ -37,6 +39,21 @@ pub(crate) fn run(
     // A process that runs no test is successful, too.
     let passed = output.status.success() && stdout.contains("1 passed");
     assert!(passed, "{}\n--- stdout\n{stdout}\n--- stderr\n{stderr}", output.status);
+}
+
+/// The path of the test in `program`.
+#[track_caller]
+fn path_of(name: &str, program: &Path) -> String {
+    let output = Command::new(program).args(["--list", "--format", "terse"]).output();
+    let tests = String::from_utf8(output.expect("the test's program can be started").stdout);
+    let tests = tests.expect("names are text");
+    let paths = tests.lines().filter_map(|line| line.strip_suffix(": test"));
+    let is_its = |path: &&str| {
+        path.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with("::"))
+    };
+    let paths: Vec<_> = paths.filter(is_its).collect();
+    assert_eq!(paths.len(), 1, "one test is called {name}: {paths:?}");
+    paths[0].to_owned()
 }
 
 /// Prints what the process writes to its standard error, a pipe, where the test harness captures it: only a test that fails

@@ -9,11 +9,13 @@ mod common;
 
 mod borrowing;
 mod closures;
+mod for_each;
 #[cfg(feature = "async")]
 mod futures;
 mod handles;
 #[cfg(feature = "async")]
 mod hostile;
+mod map;
 mod opened_in;
 mod outcome;
 mod panics;

@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod destructors;
 #[cfg(feature = "async")]
 mod futures_now;
 mod handed_back;

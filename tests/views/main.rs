@@ -7,6 +7,7 @@ mod building;
 mod closing;
 mod limits;
 mod live;
+mod pausing;
 mod random;
 mod regions;
 mod reserves;

@@ -106,7 +106,7 @@ fn exists(by: &By, root: &Path, sources: &[Source], tests: &[Source]) -> bool {
 /// Whether it has a function whose name contains the last part of `name`, as cargo compares them, or is the module of that name.
 fn has_test(source: &Source, name: &str) -> bool {
     let part = name.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default();
-    let is_of_module = source.path.file_stem().is_some_and(|stem| stem.to_str() == Some(part));
+    let is_of_module = source.path.with_extension("").iter().any(|folder| folder == part);
     is_of_module || source.text.lines().any(|line| line.contains("fn ") && line.contains(part))
 }
 

@@ -6,16 +6,16 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 10: a wait for the own group does not panic", "src/group/state.rs",
         "!is_own || thread::panicking()"
-        => "true", Test("group", "a_task_that_waits_for_its_own_group");
+        => "true", Test("groups", "a_task_that_waits_for_its_own_group");
     "destructors: a task's wait for its own group panics while it unwinds", "src/group/state.rs",
         "!is_own || thread::panicking()"
-        => "!is_own", Test("destructors", "group");
+        => "!is_own", Test("shutdown", "group");
     "destructors: an unwinding thread does not wait for other groups", "src/group/state.rs",
         "        is_own\n    }"
-        => "        is_own || thread::panicking()\n    }", Test("destructors", "another_group");
+        => "        is_own || thread::panicking()\n    }", Test("shutdown", "another_group");
     "destructors: a limited wait for the own group waits", "src/group/wait.rs",
         "        if is_inside(self.inner.id()) {\n            return None;"
-        => "        if false {\n            return None;", Test("group", "with_a_limit");
+        => "        if false {\n            return None;", Test("groups", "with_a_limit");
     "scope: a waiting scope is not woken", "src/task/unstarted.rs",
         "        state.waiter = Some(waker.clone());\n"
         => "", Model("groups::the_end_of_a_scope_whose");
@@ -105,25 +105,25 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        if false {\n            self.place = None;", Model("groups::cancelled_versus_cancel");
     "group: a panic that a handle has received does not cancel", "src/group/state.rs",
         "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                true\n"
-        => "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                false\n", Test("group_handles", "a_panic_cancels");
+        => "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n                false\n", Test("groups", "a_panic_cancels");
     "group: a panic that a handle has received is not reported", "src/group/state.rs",
         "            TaskEnd::PanickedForHandle => {\n                self.is_incomplete = true;\n"
-        => "            TaskEnd::PanickedForHandle => {\n", Test("group_handles", "a_panic_cancels");
+        => "            TaskEnd::PanickedForHandle => {\n", Test("groups", "a_panic_cancels");
     "group: a task that its handle has cancelled fails the group", "src/group/state.rs",
         "                !has_handle\n            }\n"
-        => "                true\n            }\n", Test("group_handles", "cancelling_a_handle");
+        => "                true\n            }\n", Test("groups", "cancelling_a_handle");
     "group: a panic is lost with its handle", "src/group/member.rs",
         "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
-        => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("group_handles", "handle_is_gone");
+        => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("groups", "handle_is_gone");
     "group: the waiter runs a task that has no slot", "src/group/submit.rs",
         "        let (Ok(job) | Err(job)) = job.withdraw();\n"
-        => "", Test("group_handles", "in_line");
+        => "", Test("groups", "in_line");
     "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
         "            Err(job) => job.run(),"
-        => "            Err(job) => job.abandon(),", Test("group_handles", "an_immediate_shutdown");
+        => "            Err(job) => job.abandon(),", Test("groups", "handles::an_immediate_shutdown");
     "group: a cancelled group runs closures with handles", "src/group/member.rs",
         "        self.member.is_cancelled()\n"
-        => "        self.member.is_cancelled() && false\n", Test("group_destructors", "deep_inside_destructors");
+        => "        self.member.is_cancelled() && false\n", Test("groups", "deep_inside_destructors");
     "race 48: a submitter does not look for a cancellation again", "src/group/submit.rs",
         "        if token.is_cancelled() {\n            inner.cancel_late(id);\n        }\n"
         => "        let _ = (&token, id);\n", Model("groups::cancel_versus_a_late_task");
@@ -135,22 +135,22 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                if false {\n", Model("groups::cancel_versus_its_worker");
     "cancel: a task stays in line for a slot", "src/group/state.rs",
         "if !self.update(|state, after| state.leave_queue(task, after)) {"
-        => "if true {", Test("group_handles", "that_wait_in_line");
+        => "if true {", Test("groups", "that_wait_in_line");
     "cancel: a task that leaves its line gives back a slot that it never had", "src/group/state.rs",
         "        // A slot over the limit: dropping the job releases one.\n        self.slots += 1;\n"
-        => "", Test("group_handles", "that_wait_in_line");
+        => "", Test("groups", "that_wait_in_line");
     "cancel: a task that has waited for a slot stays until a worker comes", "src/group/state.rs",
         "            self.route().cancel_all(job.into_iter());\n        }"
-        => "            let _ = job;\n        }", Test("group_handles", "that_wait_in_line");
+        => "            let _ = job;\n        }", Test("groups", "that_wait_in_line");
     "group: an unclaimed value is dropped outside the group's code", "src/group/member.rs",
         "        let outcome = self.call(|| settle(promise, result));"
-        => "        let outcome = off_trampoline(|| settle(promise, result));", Test("group_handles", "unclaimed_value");
+        => "        let outcome = off_trampoline(|| settle(promise, result));", Test("groups", "unclaimed_value");
     "group: the slot of a dropped task is free before its handle resolves", "src/group/member.rs",
         "        let promise = self.promise.take();\n"
-        => "        let mut member = Member::new(Arc::clone(&self.member.inner), self.member.token.clone());\n        mem::swap(&mut member, &mut self.member);\n        drop(member);\n        let promise = self.promise.take();\n", Test("group_handles", "the_handle_of_a_dropped_task");
+        => "        let mut member = Member::new(Arc::clone(&self.member.inner), self.member.token.clone());\n        mem::swap(&mut member, &mut self.member);\n        drop(member);\n        let promise = self.promise.take();\n", Test("groups", "the_handle_of_a_dropped_task");
     "group: a dropped task calls its handle's waker on the trampoline", "src/group/member.rs",
         "        off_trampoline(|| discard(promise));\n"
-        => "        discard(promise);\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
+        => "        discard(promise);\n", Test("groups", "a_waker_that_a_dropped_task_calls");
     "wait: an entry is skipped that has a task", "src/task/unstarted.rs",
         "let is_surplus = state.surplus > 0;"
         => "let is_surplus = true;", Unit("unstarted::tests::each_task");
@@ -159,41 +159,41 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            state.surplus += 1;\n            return Entry::TakenBack;\n", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "wait: a wait with a limit begins a task after it", "src/group/wait.rs",
         "!quiet.is_over() && !has_passed(deadline)"
-        => "!quiet.is_over()", Test("awaited", "a_wait_with_a_limit_begins_no_task_after_it");
+        => "!quiet.is_over()", Test("handles", "a_wait_with_a_limit_begins_no_task_after_it");
     "limit of a group: any number of workers waits for a slot", "src/group/submit.rs",
         "route.begin_own_wait().map(|wait| own_wait = wait).is_err()"
-        => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("group_limit", "a_bounded_number_of_threads");
+        => "(route.begin_own_wait().map(|wait| own_wait = wait).is_err() && false)", Test("groups", "a_bounded_number_of_threads");
     "race: a failure cancels it", "src/group.rs",
         "(state.races, state.keeps_going) = (true, true);"
-        => "state.races = true;", Test("group_race", "errors_and_panics_cancel_nothing");
+        => "state.races = true;", Test("groups", "errors_and_panics_cancel_nothing");
     "race: a late success wins", "src/group/state.rs",
         "if self.races && !self.token.is_cancelled() {"
-        => "if self.races {", Test("group_race", "a_cancelled_race_is_not_won_later");
+        => "if self.races {", Test("groups", "a_cancelled_race_is_not_won_later");
     "race: the losers' errors are returned", "src/group/state.rs",
         "let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };"
-        => "let lost = Vec::new();", Test("group_race", "errors_and_panics_cancel_nothing");
+        => "let lost = Vec::new();", Test("groups", "errors_and_panics_cancel_nothing");
     "deadline: it cancels nothing before a submission", "src/runtime/keeper.rs",
         "        self.keeper.ask(KeeperJob::Deadlines, at);\n    }\n\n"
-        => "        let _ = at;\n    }\n\n", Test("group_deadline", "it_cancels_the_group_beside_a_busy_worker");
+        => "        let _ = at;\n    }\n\n", Test("groups", "it_cancels_the_group_beside_a_busy_worker");
     "deadline: only the first one comes", "src/runtime/keeper.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
-        => "            let _ = at;\n", Test("group_deadline", "each_group_has_its_own");
+        => "            let _ = at;\n", Test("groups", "each_group_has_its_own");
     "deadline: without a keeper a late task is accepted", "src/group/state.rs",
         "            state.expire(after);\n            state.acquire"
-        => "            let _ = &after;\n            state.acquire", Test("group_deadline", "a_deadline_that_has_passed");
+        => "            let _ = &after;\n            state.acquire", Test("groups", "a_deadline_that_has_passed");
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "            self.route().shared.deadlines.remove((deadline.at, self.id().address()));\n"
         => "            let _ = deadline.at;\n", Unit("deadlines::tests::a_group_that_is_dropped");
     "join set: its drop cancels nothing", "src/join_handle/set.rs",
         "    fn drop(&mut self) {\n        self.cancel_all();\n"
-        => "    fn drop(&mut self) {\n", Test("join_set", "dropping_it_cancels");
+        => "    fn drop(&mut self) {\n", Test("handles", "dropping_it_cancels");
     "token: that of a group does not cancel the group", "src/group/wait.rs",
         "        token.set_owner(inner);\n"
-        => "        drop(inner);\n", Test("tokens", "the_token_of_a_group");
+        => "        drop(inner);\n", Test("groups", "the_token_of_a_group");
     "token: that of an earlier round cancels the group", "src/group/state.rs",
         "if state.token.is_same(token) {"
-        => "if token.is_cancelled() || state.token.is_same(token) {", Test("tokens", "the_token_of_a_group");
+        => "if token.is_cancelled() || state.token.is_same(token) {", Test("groups", "the_token_of_a_group");
     "token: its wakers run on the trampoline", "src/token.rs",
         "            off_trampoline(|| quietly(|| waker.wake()));\n"
-        => "            quietly(|| waker.wake());\n", Test("group_destructors", "a_waker_that_a_dropped_task_calls");
+        => "            quietly(|| waker.wake());\n", Test("groups", "a_waker_that_a_dropped_task_calls");
 };

@@ -6,10 +6,10 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "around_worker: a hook that does not call the worker loses it", "src/runtime/hooks.rs",
         "            }\n        }\n        live_once();\n"
-        => "            }\n        } else {\n            live_once();\n        }\n", Test("around_worker", "a_hook_that_panics");
+        => "            }\n        } else {\n            live_once();\n        }\n", Test("workers", "a_hook_that_panics");
     "around_worker: a worker in the hook counts as one that looks at the queue", "src/runtime/hooks.rs",
         "self.on_worker_start.is_some() || self.around_worker.is_some()"
-        => "self.on_worker_start.is_some()", Test("around_worker", "a_slow_hook");
+        => "self.on_worker_start.is_some()", Test("workers", "a_slow_hook");
     "race 3: the last worker leaves without a look", "src/runtime/retire.rs",
         "        if now.total() == 0 && !self.in_flight.status().is_quiet() {"
         => "        if false {", Model("retire::retire_versus_submit_without");
@@ -87,7 +87,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");
     "recycling: no successor is started", "src/runtime/retire.rs",
         "            if why == Retire::Recycled {\n                // Started before"
-        => "            if false {\n                // Started before", Test("recycling", "");
+        => "            if false {\n                // Started before", Test("workers", "recycling::");
     "recycling: the index is free before the stop hook has returned", "src/runtime/spawn.rs",
         "predecessor.filter(|_| !self.config.hooks.has_stop_hook())"
         => "predecessor", Model("hooks::recycle_with_hooks");
@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
     "race 47: the region of polls does not end with its closure", "src/runtime/worker.rs",
         "        self.context.end(outcome);\n        end_waits();\n"
-        => "        self.context.end(outcome);\n", Test("polled_by_closures", "the_end_of_a_closure_without_a_handle");
+        => "        self.context.end(outcome);\n", Test("handles", "the_end_of_a_closure_without_a_handle");
     "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
         "            capacity.close(Some(view.id));\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
@@ -141,11 +141,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("hooks::the_keeper_versus_the_end");
     "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
         "        self.threads.insert(key, handle);\n        self.unjoined += 1;\n"
-        => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("report", "the_watcher_is_gone");
+        => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
         "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "recycling: a start in a pool that is over leaves the stale entries", "src/runtime/spawn.rs",
         ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"
-        => "?;", Test("recycling", "the_entry_of_a_cancelled_task");
+        => "?;", Test("workers", "the_entry_of_a_cancelled_task");
 };

@@ -21,28 +21,28 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "has_none(Kind::Woken) && has_none(Kind::New)", Model("local_queues::a_look_versus_a_yield");
     "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
         "            self.share_woken();\n        }\n    }\n"
-        => "        }\n    }\n", Test("woken_first", "a_long_task");
+        => "        }\n    }\n", Test("async_code", "a_long_task");
     "woken first: no worker is notified of futures that a worker has shared", "src/runtime/context.rs",
         "local.share_woken(&self.shared.queue)) {\n            self.needs_notify.set(true);\n"
         => "local.share_woken(&self.shared.queue)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
     "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
         "        self.share_woken();\n        self.in_poll"
-        => "        self.in_poll", Test("woken_first", "a_blocked_one_has_woken");
+        => "        self.in_poll", Test("async_code", "a_blocked_one_has_woken");
     "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
         "        self.share_woken();\n        self.covered"
-        => "        self.covered", Test("woken_first", "a_spare_one_has_woken");
+        => "        self.covered", Test("async_code", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "has_yielded || is_turn_of_new(request)"
         => "has_yielded || is_turn_of_new(request) && false", Unit("local::tests::woken::neither_woken");
     "woken first: a yield gives way to no new task", "src/runtime/context.rs",
         "            self.has_yielded.set(true);\n"
-        => "", Test("woken_first", "gives_way_to_new_tasks");
+        => "", Test("async_code", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
         "is_turn_of_new(request) {\n                self.pop_new(queue)"
         => "is_turn_of_new(request) {\n                self.new.pop()", Unit("local::tests::woken::a_new_task_of_either");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "if request % TURN_INTERVAL == 0 {"
-        => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("woken_first", "share_the_worker");
+        => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("async_code", "share_the_worker");
     "context: a worker never steals", "src/runtime/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
@@ -60,13 +60,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(local)"
-        => "self.nodes().take(0).find_map(local)", Test("local_queues", "shutdown_now");
+        => "self.nodes().take(0).find_map(local)", Test("queues", "local_queues::shutdown_now");
     "tasks: the end of a task is not counted", "src/runtime/context.rs",
         "        self.metrics.record(outcome);\n        if outcome.is_end() {\n            self.credit.set(self.credit.get() + 1);\n        }\n"
         => "        self.metrics.record(outcome);\n", Model("local_queues::join_versus"), Model("waits::an_awaited_task_versus_its_entry");
     "race 8: a worker releases the permit of a stale entry", "src/runtime/context.rs",
         "        if !self.in_poll.get() {\n"
-        => "        if false {\n", Test("cancelling", "gives_its_permit_back");
+        => "        if false {\n", Test("handles", "gives_its_permit_back");
     "local queues: a push does not list the queue", "src/queue/local.rs",
         "            queue.list(Arc::clone(&self.node));\n"
         => "", Unit("local::tests::a_walk_visits");
@@ -78,10 +78,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        let _ = self.rings.iter().all(Ring::release);\n", Unit("local::tests::a_worker_that_leaves_frees");
     "local queues: a worker with local tasks does not check the injector", "src/queue/local.rs",
         "        if self.is_injector_due.get() {"
-        => "        if false {", Test("local_queues", "feeds_itself");
+        => "        if false {", Test("queues", "feeds_itself");
     "local queues: a worker with local tasks does not check for stalled workers", "src/queue/local.rs",
         "self.steal_from(observed?, queue)"
-        => "self.steal_from(observed.filter(|_| false)?, queue)", Test("local_queues", "a_busy_one_has_left");
+        => "self.steal_from(observed.filter(|_| false)?, queue)", Test("queues", "a_busy_one_has_left");
     "local queues: the interval of the checks stays as it is", "src/queue/pacing.rs",
         "        self.left.set(self.interval());\n"
         => "        self.left.set(8);\n", Unit("pacing::tests::long_tasks_shorten");
@@ -89,9 +89,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.left.set(self.left.get().min(self.interval()));\n"
         => "", Unit("pacing::tests::a_rest_is");
     "coarse: a task of a task overtakes others", "src/runtime/context.rs",
-        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::Woken && !self.prefers_injector(local) || kind == Kind::New)", Test("local_queues", "a_coarse_task_of_a_task");
+        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::Woken && !self.prefers_injector(local) || kind == Kind::New)", Test("queues", "a_coarse_task_of_a_task");
     "coarse: a future overtakes those that were woken before", "src/runtime/context.rs",
-        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::New && !self.prefers_injector(local) || kind == Kind::Woken)", Test("local_queues", "a_future_that_yields_in_coarse");
+        ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::New && !self.prefers_injector(local) || kind == Kind::Woken)", Test("queues", "a_future_that_yields_in_coarse");
     "race 22: a worker does not notify of a future that has yielded in a coarse poll", "src/runtime/context.rs",
         "        if !is_local {\n" => "        if false {\n", Model("local_queues::futures::a_coarse_yield_versus_a_look");
     "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
@@ -129,5 +129,5 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("local_queues::a_drain_versus_a_steal");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        let local = self.rings[Kind::New as usize].pop();\n        local.or_else"
-        => "        if let Some(first) = self.rings[Kind::New as usize].pop() {\n            self.push(queue, Kind::New, first);\n        }\n        let local = self.rings[Kind::New as usize].pop();\n        local.or_else", Test("local_queues", "in_order");
+        => "        if let Some(first) = self.rings[Kind::New as usize].pop() {\n            self.push(queue, Kind::New, first);\n        }\n        let local = self.rings[Kind::New as usize].pop();\n        local.or_else", Test("queues", "start_in_order");
 };

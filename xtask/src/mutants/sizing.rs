@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: a submitter asks for no measurement", "src/runtime/sizing.rs",
         "            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect(\"one is set\"));\n"
         => "            let _ = (KeeperJob::Growth, cmp::max(at, earliest));\n",
-        Model("measured::a_task_gets_a_worker"), Test("growth_measured", "tasks_that_wait_for_each_other");
+        Model("measured::a_task_gets_a_worker"), Test("growth", "tasks_that_wait_for_each_other");
     "race 42: a request for a measurement never ends", "src/runtime/due.rs",
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
         => "", Model("measured::a_task_gets_a_worker");
@@ -17,42 +17,42 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: a worker above a lowered number asks for no measurement", "src/runtime/worker/rest.rs",
         "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");
     "measured: a task of a view that may not run asks for no measurement", "src/runtime/submit.rs",
-        "                shared.ask_to_measure();\n" => "", Test("growth_measured", "a_task_of_a_view_gets");
+        "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
         "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
-        Test("growth_measured", "a_view_gets_workers");
+        Test("growth", "a_view_gets_workers");
     "measured: the permits of a bounded queue are those of max_size", "src/runtime/capacity.rs",
-        ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth_measured", "a_bounded_queue_holds");
+        ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");
     "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
         "        shared.ask_if_all_run(shared.counts.load());\n" => "",
-        Test("growth_measured", "a_submitter_that_comes_late");
+        Test("growth", "a_submitter_that_comes_late");
     "measured: a raised number grants no permit", "src/runtime/sizing.rs",
-        "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth_measured", "a_submitter_to_a_full_pool");
+        "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth", "a_submitter_to_a_full_pool");
     "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
-        "        self.metrics.is_in_region.set(to.is_some());\n" => "", Test("growth_measured", "a_region_that_computes");
+        "        self.metrics.is_in_region.set(to.is_some());\n" => "", Test("growth", "a_region_that_computes");
     "measured: max_size does not bound the number", "src/runtime/sizes.rs",
         "let limit = limit.clamp(least, max_size);" => "let limit = limit.max(least);",
-        Test("growth_measured", "max_size_bounds");
+        Test("growth", "max_size_bounds");
     "measured: the number does not follow a changed max_size", "src/runtime/sizes.rs",
         "        self.set_limit(self.limit(), reserved);\n" => "",
-        Model("measured::a_raised_number_versus_resize"), Test("growth_measured", "the_number_of_workers_has_bounds");
+        Model("measured::a_raised_number_versus_resize"), Test("growth", "the_number_of_workers_has_bounds");
     "measured: a reserve does not come on top", "src/runtime/sizes.rs",
         "self.wanted_awake.saturating_add(reserved)" => "{ let _ = reserved; self.wanted_awake }",
-        Test("growth_measured", "a_reserved_worker_runs");
+        Test("growth", "a_reserved_worker_runs");
     "measured: a new reserve does not change the number", "src/runtime/policy.rs",
         "        state.limit = sizes.set_limit(sizes.limit(), state.reserved);\n        state.views" => "        let _ = sizes;\n        state.views",
-        Test("growth_measured", "a_reserved_worker_runs");
+        Test("growth", "a_reserved_worker_runs");
     "measured: a default pool is eager", "src/builder.rs",
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
-        Test("growth_measured", "a_pool_without_sizes");
+        Test("growth", "a_pool_without_sizes");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
         "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'R' | b'S' | b'D'))",
-        Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_compute_get_few_workers_beside");
+        Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");
     "measured: no thread sleeps", "src/sync/probe.rs",
         "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'D'))",
-        Unit("probe::tests::a_thread_that_waits"), Test("growth_measured", "tasks_that_wait_for_each_other");
+        Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_wait_for_each_other");
     "measured: a worker of which only the clock is known sleeps", "src/runtime/sizing.rs",
-        "unwrap_or(has_run)" => "unwrap_or(has_run && false)", Test("growth_measured", "tasks_that_compute_get_few_workers_while_no_file");
+        "unwrap_or(has_run)" => "unwrap_or(has_run && false)", Test("growth", "tasks_that_compute_get_few_workers_while_no_file");
     "controller: the number is raised without a bound", "src/runtime/awake.rs",
         "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
     "controller: the number is raised by one", "src/runtime/awake.rs",

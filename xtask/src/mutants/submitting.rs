@@ -64,16 +64,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            true,\n            \"`{what}` was called by one of the tasks", Test("law_10_no_self_made_deadlock", "waits_for_its_pool");
     "law 10: a stop hook waits for what may wait for it", "src/control.rs",
         "!stop_hook_may && worker_index().is_some()"
-        => "false", Test("destructors", "stop_hook");
+        => "false", Test("shutdown", "stop_hook");
     "destructors: a join panics while its thread unwinds", "src/control.rs",
         "            thread::panicking(),\n            \"`{what}` was called by one of the tasks"
-        => "            false,\n            \"`{what}` was called by one of the tasks", Test("destructors", "");
+        => "            false,\n            \"`{what}` was called by one of the tasks", Test("shutdown", "destructors::");
     "destructors: a join panics in that of a thread-local", "src/control.rs",
         "!stop_hook_may && worker_index().is_some()"
-        => "!stop_hook_may", Test("destructors", "thread_local");
+        => "!stop_hook_may", Test("shutdown", "thread_local");
     "destructors: no wait while the thread unwinds", "src/control.rs",
         "            Caller::Outside => false,\n"
-        => "            Caller::Outside => thread::panicking(),\n", Test("destructors", "wait_for_others");
+        => "            Caller::Outside => thread::panicking(),\n", Test("shutdown", "wait_for_others");
     "surplus: an entry that a task relies on counts as stale", "src/runtime/submit.rs",
         "                self.route.drop_entries(context.as_deref(), 1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
@@ -85,10 +85,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        Ok(())", Model("local_queues::a_task_submits_another_versus_idle");
     "woken first: a wake by a task stays on its worker", "src/runtime/submit.rs",
         "context::current(self.shared).filter(|_| job.is_new())"
-        => "context::current(self.shared)", Test("woken_first", "a_busy_one_has_woken");
+        => "context::current(self.shared)", Test("async_code", "a_busy_one_has_woken");
     "submit: a task that was refused while it waited for its permit runs", "src/runtime/submit.rs",
         "            self.acquire_permit(capacity, patience)?;\n"
-        => "            _ = self.acquire_permit(capacity, patience);\n", Test("bounded_queue", "");
+        => "            _ = self.acquire_permit(capacity, patience);\n", Test("queues", "bounded_queue::");
     "submit: the time in the queue begins before the wait for capacity", "src/runtime/submit.rs",
         "        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n"
         => "        let job = job.with_route(TaskRoute::own(self, line, false));\n        match self.accept(Patience::Endless, line) {\n            Ok(accepted) => {\n", Test("views", "a_wait_for_capacity_does_not_count");
@@ -100,28 +100,28 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                if false {", Test("law_07_refusal_proof", "first_worker");
     "submit: a closure bypasses a bounded queue", "src/runtime/submit.rs",
         "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
-        => "        if !self.is_default_without_attachers() {", Test("bounded_queue", "closing::closing_rejects_waiting");
+        => "        if !self.is_default_without_attachers() {", Test("queues", "closing::closing_rejects_waiting");
     "submit: a closure bypasses its view", "src/runtime/submit.rs",
         "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
         => "        if shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 8: a canceller keeps the permit", "src/runtime/caller.rs",
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
-        => "        if false {\n", Test("cancelling", "gives_its_permit_back");
+        => "        if false {\n", Test("handles", "gives_its_permit_back");
     "race 8: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
         "        if is_new && outcome.is_end() {\n"
-        => "        if is_new {\n", Test("cancelling", "an_immediate_shutdown_skips");
+        => "        if is_new {\n", Test("handles", "an_immediate_shutdown_skips");
     "cancel: drops nest without bound", "src/runtime/caller.rs",
         "        caller_depth() < MAX_DEPTH\n"
-        => "        caller_depth() < usize::MAX\n", Test("cancelling", "does_not_nest");
+        => "        caller_depth() < usize::MAX\n", Test("handles", "does_not_nest");
     "cancel: a future that has waited for a slot keeps its permit", "src/runtime/caller.rs",
         "                    begin();\n                    drop(job.abandon());\n"
-        => "                    drop(job.abandon());\n", Test("group_handles", "releases_the_permits");
+        => "                    drop(job.abandon());\n", Test("groups", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/join_handle.rs",
         "        mailbox.delivered = Some(Box::new(Err(error)));\n"
         => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");
     "context: notifying of a deferred task of a group waits for the end of a poll", "src/runtime/submit.rs",
         "            Some(context) => context.push(&shared.queue, kind, job),\n            None =>"
-        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, kind, job),\n            Some(context) => context.push(&shared.queue, kind, job),\n            None =>", Test("local_queues", "lets_into_its_group");
+        => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, kind, job),\n            Some(context) => context.push(&shared.queue, kind, job),\n            None =>", Test("queues", "lets_into_its_group");
     "scope: no worker is notified of what a worker's scope submits", "src/runtime/submit.rs",
         "        } else {\n            shared.notify_queued(fills_core);\n"
         => "        } else {\n            _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
@@ -133,10 +133,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        if !is_closed() || true {\n", Model("views::close_of_a_view_versus_a_full_queue");
     "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
         "(others < sizes.max()).then_some(wait)"
-        => "(others < usize::MAX).then_some(wait)", Test("bounded_queue", "own_queue");
+        => "(others < usize::MAX).then_some(wait)", Test("queues", "own_queue");
     "capacity: a worker has waited for it for good", "src/runtime/capacity.rs",
         "        self.0.0.decrement();\n"
-        => "", Test("bounded_queue", "own_queue");
+        => "", Test("queues", "own_queue");
     "capacity: a refused submitter stays in the queue", "src/runtime/capacity.rs",
         "        (refused, *submitters) = "
         => "        (*submitters, refused) = ", Unit("capacity::tests::a_submitter_to_a_closed_view");
@@ -148,10 +148,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "Outcome::Expired => Count::Cancelled,", Test("views", "a_task_that_is_late_is_dropped");
     "report: a task that was handed back stays in it", "src/control.rs",
         "            tracker.forget_queued();\n"
-        => "            let _ = tracker;\n", Test("report", "a_task_that_was_handed_back");
+        => "            let _ = tracker;\n", Test("interface", "a_task_that_was_handed_back");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/runtime/submit.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
-        => "    size_of::<F>() > usize::MAX\n", Test("large_tasks", "");
+        => "    size_of::<F>() > usize::MAX\n", Test("queues", "large_tasks::");
     "large task: the limit is another one", "src/runtime/submit.rs",
         "const MAX_MOVED_SIZE: usize = 2048;"
         => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");

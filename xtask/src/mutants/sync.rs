@@ -6,16 +6,16 @@ use super::Mutant;
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "inherit: a worker has what its starter has", "src/runtime/worker.rs",
         "    start.shared.inherited.apply();\n"
-        => "", Test("inherited", "a_pinned_submitter"), Test("inherited", "a_submitter_that_blocks");
+        => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
     "inherit: the keeper has what its starter has", "src/runtime/keeper.rs",
         "            shared.inherited.apply();\n"
-        => "", Test("inherited", "a_pinned_submitter"), Test("inherited", "a_submitter_that_blocks");
+        => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
     "name: the system cuts the index", "src/sync/inherit.rs",
         "        system::set_name(&format!(\"{}{index}\", &pool[..end]));\n"
-        => "        let _ = (end, system::set_name);\n", Test("inherited", "the_index_is_visible");
+        => "        let _ = (end, system::set_name);\n", Test("workers", "the_index_is_visible");
     "name: the user's name is replaced", "src/runtime/worker.rs",
         "    if start.has_default_name {"
-        => "    if start.has_default_name || true {", Test("inherited", "the_users_names");
+        => "    if start.has_default_name || true {", Test("workers", "the_users_names");
     "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",
         "builder.spawn(|| unwind::abort_on_panic(body))"
         => "builder.spawn(body)", Unit("unwind::tests::a_panic_of_the_pools_own");
@@ -27,13 +27,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("notify::parker_does_not_lose");
     "law 9: a thread that ends the process is joined", "src/sync/mod.rs",
         "if !HAS_RETURNED.get()"
-        => "if false", Test("destructors", "at_exit");
+        => "if false", Test("shutdown", "at_exit");
     "spin: a spin does not give way", "src/sync/spin.rs",
         " && !Waking::is_any_here()" => "", Unit("spin::tests::a_spin_gives_way");
     "CPUs: a pinned main thread decides", "src/sync/cpu.rs",
-        "is_none_or(|(_, own)| own >= count)" => "is_none_or(|(_, own)| own == count)", Test("default_size", "a_pinned_main_thread");
+        "is_none_or(|(_, own)| own >= count)" => "is_none_or(|(_, own)| own == count)", Test("workers", "a_pinned_main_thread");
     "CPUs: a pinned thread decides", "src/sync/cpu.rs",
-        "count_as_main_thread().unwrap_or_else(num_cpus::get)" => "num_cpus::get()", Test("default_size", "a_pinned_thread_does_not");
+        "count_as_main_thread().unwrap_or_else(num_cpus::get)" => "num_cpus::get()", Test("workers", "a_pinned_thread_does_not");
     "spin: the system does not tell the CPU", "src/sync/cpu.rs",
         "    usize::try_from(number).ok()\n" => "    _ = number;\n    None\n", Unit("cpu::tests::some_systems");
     "spin: each thread runs on the first CPU", "src/sync/cpu.rs",

@@ -36,31 +36,31 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Unit("future_cell::tests::more_wakers_than");
     "abort handle: it does not find a task that waits for a slot", "src/runtime/route.rs",
         "(rare.view.clone(), rare.expiry.clone(), rare.line.clone());"
-        => "(rare.view.clone(), rare.expiry.clone(), None);", Test("abort_handle", "a_task_that_waits_for_a_slot");
+        => "(rare.view.clone(), rare.expiry.clone(), None);", Test("handles", "a_task_that_waits_for_a_slot");
     "abort handle: it does not know the view", "src/runtime/route.rs",
         "            Box::new(Rare { view, expiry, line, ..Rare::default() })"
-        => "            drop(view);\n            Box::new(Rare { expiry, line, ..Rare::default() })", Test("abort_handle", "it_cancels_what_has_not_been_started");
+        => "            drop(view);\n            Box::new(Rare { expiry, line, ..Rare::default() })", Test("handles", "it_cancels_what_has_not_been_started");
     "cancel on drop: the handle only detaches", "src/join_handle/abort.rs",
         "    fn drop(&mut self) {\n        self.0.cancel();\n"
-        => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("abort_handle", "a_dropped_handle_cancels");
+        => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("handles", "a_dropped_handle_cancels");
     "cancel on drop: a second call drops the first guard", "src/runtime/route.rs",
         ".on_drop.get_or_insert_with(on_drop);"
-        => ".on_drop = Some(on_drop());", Test("abort_handle", "a_handle_may_be_asked_to_cancel_twice");
+        => ".on_drop = Some(on_drop());", Test("handles", "a_handle_may_be_asked_to_cancel_twice");
     "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
         "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))"
-        => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("current_pool", "an_awaited_task_sees_its_own_view");
+        => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a claimed task of the default view sees that of a task below", "src/runtime/context.rs",
         "if view.is_none() && !has_task && works_for"
-        => "if view.is_none() && works_for", Test("current_pool", "an_awaited_task_sees_its_own_view");
+        => "if view.is_none() && works_for", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a thread outside sees no pool", "src/runtime/context.rs",
         "CallerMark { _task: enter_task(shared, view) }"
-        => "CallerMark { _task: enter_task(shared, view).filter(|_| false) }", Test("current_pool", "a_thread_outside_sees_the_pool");
+        => "CallerMark { _task: enter_task(shared, view).filter(|_| false) }", Test("workers", "a_thread_outside_sees_the_pool");
     "current: a task of a view sees the default view", "src/runtime/worker.rs",
         "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
-        => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("current_pool", "a_task_of_a_view_sees_the_view");
+        => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("workers", "a_task_of_a_view_sees_the_view");
     "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
         "        let context = self.0.lock().take();\n"
-        => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("task_context", "is_dropped_when_its_future_ends");
+        => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("workers", "is_dropped_when_its_future_ends");
     "a future is dropped while a canceller touches it", "src/task/future_cell.rs",
         "                self.await_canceller();\n                TakenFuture::ToDrop(FutureOwner(self), moment)"
         => "                TakenFuture::ToDrop(FutureOwner(self), moment)", Model("futures::cancel_versus_a_task");
@@ -69,10 +69,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
     "context: a future that is not polled enters it", "src/runtime/future_task.rs",
         "            if sink.is_cancelled() || !route.may_poll() {\n"
-        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("task_context", "a_future_that_is_not_polled_does_not_enter"), Test("task_context", "a_closure_that_is_not_run");
+        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter"), Test("workers", "a_closure_that_is_not_run");
     "context: a future ends inside of it", "src/runtime/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
-        => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("task_context", "a_future_ends_outside_of_its_context");
+        => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context");
     "a canceller touches a future that has an owner", "src/task/future_cell.rs",
         "if self.state.is_cancelled_in_queue() {"
         => "if true {", Model("futures::cancel_versus_a_task");
@@ -105,19 +105,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "Some(()).map(|()|", Unit("future_cell::tests::the_end_of_a_future_that_was_not_cancelled");
     "cancel: a future is gone before it is dropped", "src/task/state.rs",
         "self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED"
-        => "false", Test("cancelling", "handed_back");
+        => "false", Test("handles", "handed_back");
     "cancel: the drop of a future wakes no waiter", "src/task/future_cell.rs",
         "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());"
-        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll"), Test("cancelling", "handed_back");
+        => "let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take()).filter(|_| false);", Model("futures::cancel_and_wait_versus_poll"), Test("handles", "handed_back");
     "cancel: a waiter looks before it registers", "src/task/future_cell.rs",
         "        let mut listeners = self.lock.lock();\n        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.\n        if !self.state.awaits_drop() {\n            drop(listeners);\n            return Poll::Ready(());\n        }\n"
         => "        if !self.state.awaits_drop() {\n            return Poll::Ready(());\n        }\n        let mut listeners = self.lock.lock();\n", Model("futures::cancel_and_wait_versus_poll");
     "cancel: a canceller drops a task that is in line for a slot", "src/task/state.rs",
         "            _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,\n"
-        => "", Test("group_handles", "leaves_the_line");
+        => "", Test("groups", "leaves_the_line");
     "race 8: a canceller leaves a task to a worker", "src/task/future_cell.rs",
         "Action::Cancel => self.state.transition_to_dropping(),"
-        => "Action::Cancel => return TakenFuture::Nothing,", Test("cancelling", "a_canceller_drops");
+        => "Action::Cancel => return TakenFuture::Nothing,", Test("handles", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
         "            Outcome::Skipped | Outcome::Pending | Outcome::Woken(_) => false,\n"
         => "            Outcome::Skipped => true,\n            Outcome::Pending | Outcome::Woken(_) => false,\n", Model("waits::an_awaited_task_versus_its_entry");
@@ -126,10 +126,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Test("views", "a_blocking_wait_returns");
     "group: an immediate shutdown settles a task that has waited in line before it drops it", "src/task/state.rs",
         "(now & !FRESH == withdrawn)"
-        => "(now == withdrawn | FRESH)", Test("group_handles", "has_waited_in_line");
+        => "(now == withdrawn | FRESH)", Test("groups", "has_waited_in_line");
     "cancel: a future is settled before it is dropped", "src/runtime/future_task.rs",
         "    let Ended { future, rest: sink, pending_key } = cell.end(owner);\n"
-        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("cancelling", "with_its_last_waker");
+        => "    let Ended { future, rest: mut sink, pending_key } = cell.end(owner);\n    if result.is_none() {\n        discard(sink.take_promise());\n    }\n", Test("handles", "with_its_last_waker");
     "pending: empty pages are kept", "src/task/paged.rs",
         "                *page = Slab::new();\n"
         => "                let _ = page;\n", Test("memory", "");
@@ -144,7 +144,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Unit("paged::tests::");
     "wait: a task that was handed back can be claimed", "src/task/state.rs",
         ".then_some(withdrawn)"
-        => ".then_some(withdrawn | FRESH)", Model("waits::an_awaited_future_versus_shutdown_now"), Model("waits::an_awaited_task_versus_shutdown_now"), Test("awaited", "given_back");
+        => ".then_some(withdrawn | FRESH)", Model("waits::an_awaited_future_versus_shutdown_now"), Model("waits::an_awaited_task_versus_shutdown_now"), Test("handles", "given_back");
     "wait: a claimed future's entry is not stale", "src/task/state.rs",
         "compare_exchange(fresh, RUNNING,"
         => "compare_exchange(fresh, RUNNING | HAS_ENTRY,", Unit("state::tests::the_entry_of_a_claimed");
@@ -153,17 +153,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
     "race 47: a poll that the pool makes begins a region", "src/runtime/future_task.rs",
         "in_poll(|| contain(|| future.poll(context)))"
-        => "contain(|| future.poll(context))", Test("polled_by_closures", "what_the_pool_polls");
+        => "contain(|| future.poll(context))", Test("handles", "what_the_pool_polls");
     "race 47: the pool polls while it drops a task", "src/runtime/future_task.rs",
         "    sink.call(|| discard(future));\n    settle(sink, route, result, outcome);"
         => "    in_poll(|| {\n        sink.call(|| discard(future));\n        settle(sink, route, result, outcome);\n    });",
-        Test("polled_by_closures", "destructor");
+        Test("handles", "destructor");
     "race 47: polls of a closure with a handle count as the pool's", "src/runtime/future_task.rs",
         "in_closure(|| self.0.call_in_place())"
         => "self.0.call_in_place()", Model("waits::a_closure_blocks_on_a_handle");
     "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
         "filter(|_| !has_passed(deadline))"
-        => "filter(|_| deadline.is_none())", Test("awaited", "recursion_by_waits_with_a_limit");
+        => "filter(|_| deadline.is_none())", Test("handles", "recursion_by_waits_with_a_limit");
     "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
@@ -178,28 +178,28 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        let header = self.cell.header();\n        let _early = self.cell.shared().attachment().map(Attachment::enter);\n        // `Skipped` unless", Model("hooks::the_context_of_an_awaited_task");
     "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
         "        state.is_watched = false;\n"
-        => "", Test("report", "a_stall_after_an_idle_time");
+        => "", Test("interface", "a_stall_after_an_idle_time");
     "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
         "is_stalled |= !mem::replace(&mut state.has_reported_queue, true);"
-        => "is_stalled |= !mem::replace(&mut state.has_reported_queue, false);", Test("report", "queued_tasks_that_no_worker_starts");
+        => "is_stalled |= !mem::replace(&mut state.has_reported_queue, false);", Test("interface", "queued_tasks_that_no_worker_starts");
     "report: a future that has ended stays in it", "src/runtime/tracker.rs",
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
-        => "    fn end(&self) {\n", Test("report", "a_pending_future_is_in_the_report");
+        => "    fn end(&self) {\n", Test("interface", "a_pending_future_is_in_the_report");
     "context: a future's later polls are outside of it", "src/runtime/future_task.rs",
         "route.attachment().map(Attachment::enter);"
-        => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("task_context", "each_poll_is_in_the_context");
+        => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("workers", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
-        => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("task_context", "hooks_are_entered_in_order");
+        => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("workers", "hooks_are_entered_in_order");
     "watcher: a woken future does not wake it", "src/runtime/tracker.rs",
         "        self.tracker.begin_watch(state);\n"
-        => "        drop(state);\n", Test("report", "a_stalled_poll_of_a_woken_future");
+        => "        drop(state);\n", Test("interface", "a_stalled_poll_of_a_woken_future");
     "watcher: a poll counts as a start", "src/runtime/tracker.rs",
         "state.pending.remove(&self.number) {\n            record"
-        => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("report", "polls_do_not_hide");
+        => "state.pending.remove(&self.number) {\n            (state.last_start, state.has_reported_queue) = (Some(now), false);\n            record", Test("interface", "polls_do_not_hide");
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
-        => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("polled_handles", "polling_or_waiting");
+        => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("handles", "polling_or_waiting");
     "handle: the panic of a result's destructor comes out of the handle's drop", "src/join_handle.rs",
         "        discard((self.receiver.take(), self.delivered.take()));\n"
         => "", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");

@@ -51,7 +51,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
     "pause: workers take tasks of a paused view", "src/runtime/policy.rs",
         "!self.terms.is_paused && self.has_place(has_shared)"
-        => "self.has_place(has_shared)", Test("pausing", "queued_tasks_wait");
+        => "self.has_place(has_shared)", Test("views", "queued_tasks_wait");
     "pause: started tasks of a paused view get no place", "src/runtime/policy.rs",
         "is_none_or(|view| view.has_place(has_shared));"
         => "is_none_or(|view| view.may_start(has_shared));", Unit("policy::tests::a_started_task");
@@ -63,13 +63,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        self.refuse_tasks();\n", Model("views::pause_versus_close");
     "law 8: paused tasks start before an immediate shutdown hands them back", "src/control.rs",
         "        shared.refuse_tasks();\n"
-        => "        shared.close();\n", Test("pausing", "an_immediate_shutdown");
+        => "        shared.close();\n", Test("views", "pausing::an_immediate_shutdown");
     "law 10: a join waits for paused tasks without a word", "src/control.rs",
         "            thread::panicking(),\n            \"`join` was called while queued"
-        => "            true,\n            \"`join` was called while queued", Test("pausing", "a_join_that_would_wait");
+        => "            true,\n            \"`join` was called while queued", Test("views", "a_join_that_would_wait");
     "law 10: a stale entry counts as a paused task", "src/runtime/place.rs",
         "paused() > sums.stale()"
-        => "paused() > 0 * sums.stale()", Test("pausing", "a_cancelled_task");
+        => "paused() > 0 * sums.stale()", Test("views", "pausing::a_cancelled_task");
     "weight: a view waits for what it got at its old one", "src/runtime/policy.rs",
         "        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;\n"
         => "        let _ = ahead;\n", Unit("policy::tests::a_new_weight"), Unit("policy::tests::a_view_of_another_priority");

@@ -39,52 +39,52 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        self.begin(entry);\n        let outcome = if self.worker.is_none() {\n            self.route.report_on_caller(1);\n            let outcome = run();\n            self.ended -= 1;\n            outcome\n        } else {\n            run()\n        };\n        self.end(outcome);\n", Model("waits::join_versus_a_scopes_task_outside");
     "tasks: a claimed task keeps its permit", "src/runtime/awaited.rs",
         "        shared.release_permit();\n        if let Some(view) = view {\n            view"
-        => "        if let Some(view) = view {\n            view", Test("awaited", "releases_its_permit_when");
+        => "        if let Some(view) = view {\n            view", Test("handles", "releases_its_permit_when");
     "tasks: nested tasks that wait keep a permit each", "src/runtime/awaited.rs",
         "        self.begin(entry);\n        self.end(run());\n"
-        => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("awaited", "nested_waits_in_a_bounded");
+        => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("handles", "nested_waits_in_a_bounded");
     "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
         "            Outcome::Skipped => shared.acquire_over_limit(),\n"
-        => "", Test("awaited", "that_was_awaited_before");
+        => "", Test("handles", "that_was_awaited_before");
     "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
         "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
         => "None::<Rc<WorkerContext>>", Model("waits::a_closure_blocks_on_a_handle");
     "race 47: the region of polls ends with the first of its handles", "src/runtime/poll_wait.rs",
         "waits.get() == 0"
-        => "waits.get() == 0 || true", Test("polled_by_closures", "while_one_of_several");
+        => "waits.get() == 0 || true", Test("handles", "while_one_of_several");
     "race 47: a worker does not notice that another thread has ended its waits", "src/runtime/poll_wait.rs",
         "if waits().is_none_or(|waits| waits.get() == 0) {"
-        => "if waits().is_none() {", Test("polled_by_closures", "another_thread_may_poll_or_drop");
+        => "if waits().is_none() {", Test("handles", "another_thread_may_poll_or_drop");
     "race 47: a blocking wait polls like a closure", "src/runtime/region.rs",
         "Meanwhile::begin(Driver::Pool, pending.clone())"
         => "Meanwhile::begin(Driver::Closure, pending.clone())", Model("waits::a_completion_waits_for_a_handle");
     "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
         "            // Polls inside of it may have begun another one.\n            end_waits();\n"
-        => "", Test("polled_by_closures", "a_region_may_block_on");
+        => "", Test("handles", "a_region_may_block_on");
     "race 47: a view's place is not taken back after polls", "src/runtime/place.rs",
         "            self.policy.acquire_over_limit(lent);\n"
-        => "            return;\n", Test("polled_by_closures", "a_closure_of_a_view");
+        => "            return;\n", Test("handles", "a_closure_of_a_view");
     "wait: an awaited task runs inside an executor that waits", "src/runtime/nesting.rs",
         " && !is_waiting()"
-        => "", Test("polled_by_closures", "beside_a_pending_handle");
+        => "", Test("handles", "beside_a_pending_handle");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_worker(origin.pool).filter(|_| may_nest())"
         => "context::of_worker(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
     "wait: awaited tasks nest to the end of the stack", "src/runtime/nesting.rs",
         "here().abs_diff(self.base) < self.len"
-        => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("awaited", "a_chain_on_small_stacks_ends");
+        => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("handles", "a_chain_on_small_stacks_ends");
     "wait: a chain of waits needs a thread that is refused", "src/runtime/nesting.rs",
         "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))"
         => "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size) && false)", Test("law_07_refusal_proof", "a_chain_of_waits");
     "wait: a chain of waits uses up a stack although threads can be had", "src/runtime/nesting.rs",
         "            let _ = thread.join();\n            false\n"
-        => "            let _ = thread.join();\n            true\n", Test("awaited", "a_long_chain_leaves_half_of_the_stack");
+        => "            let _ = thread.join();\n            true\n", Test("handles", "a_long_chain_leaves_half_of_the_stack");
     "wait: a thread outside nests scopes to the end of its stack", "src/runtime/nesting.rs",
         "        if is_outermost {"
-        => "        if false {", Test("awaited", "a_chain_of_scopes_outside_ends");
+        => "        if false {", Test("handles", "a_chain_of_scopes_outside_ends");
     "wait: an awaited task runs inside the executor of its waiter", "src/runtime/block_on.rs",
         "enter().is_err() && !is_own()"
-        => "enter().is_err() && !is_own() && false", Test("awaited", "may_enter_it");
+        => "enter().is_err() && !is_own() && false", Test("handles", "may_enter_it");
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
         "is_some_and(|pending| pending.get() > 0)"
         => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
@@ -96,7 +96,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        self.declared.fetch_add", Model("waits::a_wait_for_a_future_is_beyond_the_bound");
     "region: more than max_blocked are replaced", "src/runtime/compensate.rs",
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
-        => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("max_blocked", "");
+        => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("workers", "max_blocked::");
     "limit: a blocked worker keeps its place", "src/runtime/compensate.rs",
         "            relied = relied.and(shared.lend_place(self));\n"
         => "", Model("views::a_worker_of_a_limited_view");
@@ -105,7 +105,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            if shared.declared.load(Ordering::Relaxed) < shared.config.max_blocked {\n                relied = relied.and(shared.lend_place(self));\n            }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/runtime/compensate.rs",
         "            tracker.set_blocked(to.is_some());\n"
-        => "            let _ = tracker;\n", Test("report", "a_task_that_waits_for_another");
+        => "            let _ = tracker;\n", Test("interface", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
         "            let _polls = Meanwhile::begin(Driver::Pool, pending.clone());\n"
         => "            std::mem::forget(Meanwhile::begin(Driver::Pool, pending.clone()));\n", Unit("region::tests::a_poll_that_panics");

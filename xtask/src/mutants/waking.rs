@@ -104,7 +104,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                self.counts.add_worker();\n", Test("law_07_refusal_proof", "");
     "race 19: a worker that leaves keeps its context open", "src/runtime/worker/rest.rs",
         "        set_worker(None);\n"
-        => "        let _ = set_worker;\n", Test("local_queues", "leaves");
+        => "        let _ = set_worker;\n", Test("queues", "leaves");
     "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
         "if fills_core && !leaves_to_free && self"
         => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
@@ -143,5 +143,5 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
     "thread_name: it is called again inside of its own call", "src/runtime/spawn.rs",
         "thread_name.is_some() && !is_outside_of_worker()"
-        => "thread_name.is_some() && { let _ = is_outside_of_worker; true }", Test("panic_handler", "a_panic_handler_may_submit");
+        => "thread_name.is_some() && { let _ = is_outside_of_worker; true }", Test("workers", "a_panic_handler_may_submit");
 };

@@ -1,0 +1,542 @@
+//! `Growth::Measured`: a pool that keeps the CPUs busy, and needs no size. Where the system does not tell which threads sleep, some
+//! of these tests say nothing.
+
+use crate::common;
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{
+    Gate, HOUR, LIMIT, alone, block, millis, submit_interdependent, value, wait_until,
+    wait_until_asleep,
+};
+use elastipool::{Builder, Growth, ThreadPool};
+
+/// Whether the system tells which threads sleep.
+const TELLS: bool = cfg!(any(target_os = "linux", target_vendor = "apple"));
+
+fn measured(awake: usize) -> Builder {
+    ThreadPool::builder().core_size(0).keep_alive(HOUR).growth(Growth::measured(awake))
+}
+
+/// Computes for that long, however much of a CPU it gets.
+fn compute(time: Duration) {
+    let since = Instant::now();
+    while since.elapsed() < time {
+        black_box(0);
+    }
+}
+
+fn finish(pool: ThreadPool) {
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+// ----- the defaults -----
+
+#[test]
+fn a_pool_without_sizes_is_measured_and_one_with_a_size_is_not() {
+    // A 32-bit system has no more than 511.
+    let default_max = 512.min(ThreadPool::MAX_SIZE);
+    let default = ThreadPool::default();
+    assert_eq!((default.max_size(), default.stats().allowed), (default_max, default.core_size()));
+    let built = ThreadPool::builder().name("sized").build();
+    assert_eq!((built.core_size(), built.max_size()), (default.core_size(), default_max));
+    for (builder, sizes) in [
+        (ThreadPool::builder().core_size(3), (3, 6)),
+        (ThreadPool::builder().core_size(3).max_size(9), (3, 9)),
+        (ThreadPool::builder().core_size(3).growth(Growth::Eager), (3, 6)),
+        (ThreadPool::builder().max_size(1), (1, 1)),
+    ] {
+        let pool = builder.build();
+        assert_eq!(
+            (pool.core_size(), pool.max_size(), pool.stats().allowed),
+            (sizes.0, sizes.1, sizes.1)
+        );
+    }
+    let pool = ThreadPool::new(1, 16, HOUR);
+    assert_eq!(pool.stats().allowed, 16);
+    let one = ThreadPool::builder().growth(Growth::measured(1)).build();
+    assert_eq!((one.core_size(), one.max_size(), one.stats().allowed), (1, default_max, 1));
+    let size = 600.min(ThreadPool::MAX_SIZE);
+    let large = ThreadPool::builder().core_size(size).growth(Growth::Measured).build();
+    assert_eq!((large.core_size(), large.max_size(), large.stats().allowed), (size, size, size));
+}
+
+#[test]
+fn the_number_of_workers_has_bounds() {
+    let allowed = |builder: Builder| builder.build().stats().allowed;
+    assert_eq!(allowed(measured(0)), 1, "0 is taken for 1");
+    assert_eq!(allowed(measured(3)), 3);
+    assert_eq!(allowed(measured(3).core_size(5)), 5, "core_size");
+    assert_eq!(allowed(measured(3).max_size(2)), 2, "max_size");
+    let pool = measured(3).build();
+    pool.set_max_size(2).unwrap();
+    assert_eq!(pool.stats().allowed, 2);
+    pool.set_sizes(7, 9).unwrap();
+    assert_eq!(pool.stats().allowed, 7);
+}
+
+// ----- tasks that sleep -----
+
+#[test]
+fn tasks_that_wait_for_each_other_all_run() {
+    let _alone = alone();
+    for pool in [ThreadPool::default(), measured(1).build()] {
+        let done = submit_interdependent(&pool, 64, || ());
+        done.into_iter().for_each(value);
+        assert!(pool.stats().peak_workers >= 64);
+        finish(pool);
+    }
+}
+
+#[test]
+fn max_size_bounds_the_workers_that_sleep() {
+    let _alone = alone();
+    for max_size in [1, 3, 20] {
+        let pool = measured(2).max_size(max_size).build();
+        let gate = Gate::new();
+        for _ in 0..2 * max_size {
+            let gate = Arc::clone(&gate);
+            pool.execute(move || gate.pass());
+        }
+        wait_until("as many sleep as may", || pool.stats().active == max_size);
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!((stats.peak_workers, stats.completed), (max_size, 2 * max_size), "{stats:?}");
+        finish(pool);
+    }
+}
+
+#[test]
+fn a_short_task_starts_behind_many_that_sleep() {
+    let _alone = alone();
+    let pool = ThreadPool::default();
+    let gate = Arc::new((Mutex::new(false), std::sync::Condvar::new()));
+    let sleepers: Vec<_> = (0..20)
+        .map(|_| {
+            let gate = Arc::clone(&gate);
+            pool.evaluate(move || {
+                let open = gate.0.lock().unwrap();
+                drop(gate.1.wait_while(open, |open| !*open).unwrap());
+            })
+        })
+        .collect();
+    assert_eq!(value(pool.evaluate(|| 7)), 7, "while none of the others has ended");
+    // Not how many are asleep: a measurement without a queued task has none to report.
+    let stats = pool.stats();
+    assert!(!TELLS || stats.allowed > 20, "{stats:?}");
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+    sleepers.into_iter().for_each(value);
+    finish(pool);
+}
+
+/// Law 1 has no exception here: the poll sleeps until the future that it has woken has run.
+#[cfg(feature = "async")]
+#[test]
+fn a_poll_may_wait_for_a_future_that_it_has_woken() {
+    use std::sync::mpsc;
+
+    use futures::channel::oneshot;
+
+    let _alone = alone();
+    let pool = measured(1).build();
+    for _ in 0..10 {
+        let (wake, woken) = oneshot::channel();
+        let (done, wait) = mpsc::channel();
+        let first = pool.spawn_await(async move {
+            woken.await.unwrap();
+            done.send(()).unwrap();
+        });
+        wait_until("the first is pending", || pool.stats().pending == 1);
+        let second = pool.spawn_await(async move {
+            wake.send(()).unwrap();
+            // Not marked as blocking.
+            wait.recv_timeout(LIMIT).unwrap();
+        });
+        value(second);
+        value(first);
+    }
+    finish(pool);
+}
+
+// ----- tasks that compute -----
+
+#[test]
+fn tasks_that_compute_get_few_workers() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    for awake in [1, 2] {
+        let pool = measured(awake).build();
+        for _ in 0..400 {
+            pool.execute(|| compute(millis(1)));
+        }
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert!(stats.peak_workers <= awake + 4, "{stats:?}");
+        finish(pool);
+    }
+}
+
+#[test]
+fn tasks_that_compute_get_few_workers_beside_busy_threads() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let neighbours = [(); 4].map(|()| {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || while !stop.load(Ordering::Relaxed) {})
+    });
+    let pool = measured(2).build();
+    for _ in 0..100 {
+        pool.execute(|| compute(millis(2)));
+    }
+    let is_over = pool.join_timeout(LIMIT);
+    stop.store(true, Ordering::Relaxed);
+    neighbours.into_iter().for_each(|neighbour| neighbour.join().unwrap());
+    let stats = pool.stats();
+    assert!(is_over && stats.peak_workers <= 6, "{stats:?}");
+    finish(pool);
+}
+
+#[test]
+fn many_workers_become_few_when_the_tasks_compute() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).build();
+    for _ in 0..200 {
+        pool.execute(|| thread::sleep(millis(10)));
+    }
+    assert!(pool.join_timeout(LIMIT));
+    // The number may have been lowered since.
+    assert!(pool.stats().peak_workers >= 32, "{:?}", pool.stats());
+    // Tasks are queued until the number is lowered, however seldom the keeper gets a CPU beside them.
+    wait_until("the number is lowered", || {
+        while pool.stats().queued < 100 {
+            pool.execute(|| compute(millis(2)));
+        }
+        pool.stats().allowed <= 6
+    });
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// Without `/proc` only the clocks of the workers tell.
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_that_compute_get_few_workers_while_no_file_can_be_opened() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let _alone = alone();
+    let pool = measured(2).build();
+    // The threads that sleep are told from those that compute.
+    submit_interdependent(&pool, 4, || ()).into_iter().for_each(value);
+    let before = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(0), ..before }).unwrap();
+    for _ in 0..30 {
+        pool.execute(|| compute(millis(60)));
+    }
+    let is_over = pool.join_timeout(LIMIT);
+    let peak = pool.stats().peak_workers;
+    submit_interdependent(&pool, 40, || ()).into_iter().for_each(value);
+    setrlimit(Resource::Nofile, before).unwrap();
+    assert!(is_over && peak <= 8, "{peak}");
+    finish(pool);
+}
+
+// ----- when it measures -----
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_keeper_sleeps_while_nothing_is_queued() {
+    let _alone = alone();
+    let pool = measured(2).name("calm").build();
+    let gates = [(); 2].map(|()| block(&pool));
+    // Two sleep, nothing is queued.
+    wait_until_asleep(1, millis(300), |name| name == "calm-keeper");
+    pool.execute(|| ());
+    wait_until("a third worker runs it", || pool.stats().completed == 1);
+    wait_until_asleep(1, millis(300), |name| name == "calm-keeper");
+    gates.iter().for_each(|gate| gate.open());
+    assert!(pool.join_timeout(LIMIT));
+    wait_until_asleep(1, millis(300), |name| name == "calm-keeper");
+    finish(pool);
+}
+
+#[test]
+fn what_slept_is_forgotten_once_nothing_is_queued() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).max_size(4).build();
+    let gate = Gate::new();
+    for _ in 0..6 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    wait_until("four sleep", || pool.stats().asleep == 4);
+    gate.open();
+    wait_until("none does", || pool.stats().asleep == 0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    pool.execute(move || while !stopped.load(Ordering::Relaxed) {});
+    wait_until("one computes", || (pool.stats().awake, pool.stats().asleep) == (1, 0));
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+#[test]
+fn a_region_needs_no_measurement() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    // More than a number that doubles could allow at once.
+    let barrier = Arc::new(Barrier::new(50));
+    let handles: Vec<_> = (0..50)
+        .map(|_| {
+            let barrier = Arc::clone(&barrier);
+            pool.evaluate(move || elastipool::blocking(|| barrier.wait()).is_leader())
+        })
+        .collect();
+    assert_eq!(handles.into_iter().map(value).filter(|&leads| leads).count(), 1);
+    // A worker that has not come to its region yet counts, so a few may be allowed.
+    assert!(pool.stats().allowed < 25, "blocked workers do not count: {:?}", pool.stats());
+    finish(pool);
+}
+
+/// What the tasks in regions compute is not what keeps the CPUs busy for the others.
+#[test]
+fn a_region_that_computes_does_not_count_as_awake() {
+    let _alone = alone();
+    let pool = measured(2).build();
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..2 {
+        let stop = Arc::clone(&stop);
+        pool.execute(move || elastipool::blocking(|| while !stop.load(Ordering::Relaxed) {}));
+    }
+    wait_until("both compute", || pool.stats().blocked == 2);
+    submit_interdependent(&pool, 20, || ()).into_iter().for_each(value);
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+// ----- bounded queues -----
+
+#[test]
+fn a_bounded_queue_holds_no_more_than_its_capacity() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).queue_capacity(3).build();
+    let stop = Arc::new(AtomicBool::new(false));
+    let try_submit = || {
+        let stop = Arc::clone(&stop);
+        pool.try_execute(move || while !stop.load(Ordering::Relaxed) {}).is_ok()
+    };
+    assert!(try_submit() && try_submit());
+    wait_until("both compute", || pool.stats().active == 2);
+    assert_eq!((0..20).filter(|_| try_submit()).count(), 3);
+    assert_eq!((pool.stats().allowed, pool.stats().queued), (2, 3));
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// Nothing is queued: a submitter that waits is what asks for more workers.
+#[test]
+fn a_submitter_to_a_full_pool_gets_a_worker_while_the_others_sleep() {
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let gate = Gate::new();
+    for _ in 0..20 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// No measurement is under way when it begins to wait.
+#[test]
+fn a_submitter_that_comes_late_to_a_full_pool_gets_a_worker() {
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let gate = Gate::new();
+    for number in 1..=4 {
+        let passes = Arc::clone(&gate);
+        assert!(pool.try_execute_for(move || passes.pass(), LIMIT).is_ok(), "{number}");
+        gate.wait_for(number);
+        // Longer than a measurement takes: nothing waits, so no other one follows.
+        thread::sleep(millis(30));
+    }
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+// ----- resizing, views -----
+
+#[test]
+fn a_max_size_that_is_lowered_while_tasks_sleep_bounds_the_next_ones() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    submit_interdependent(&pool, 30, || ()).into_iter().for_each(value);
+    pool.set_max_size(3).unwrap();
+    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..60 {
+        let (running, most) = (Arc::clone(&running), Arc::clone(&most));
+        pool.execute(move || {
+            most.fetch_max(1 + running.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+            thread::sleep(millis(2));
+            running.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+    assert!(pool.join_timeout(LIMIT));
+    assert!(most.load(Ordering::SeqCst) <= 3, "{most:?}");
+    pool.set_max_size(40).unwrap();
+    submit_interdependent(&pool, 40, || ()).into_iter().for_each(value);
+    finish(pool);
+}
+
+#[test]
+fn a_limit_of_a_view_bounds_its_workers_also_while_they_sleep() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    let view = pool.view().limit(3).build();
+    let gate = Gate::new();
+    for _ in 0..6 {
+        let gate = Arc::clone(&gate);
+        view.execute(move || gate.pass());
+    }
+    gate.wait_for(3);
+    // Others run meanwhile.
+    submit_interdependent(&pool, 10, || ()).into_iter().for_each(value);
+    assert_eq!(gate.arrived(), 3);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    drop(view);
+    finish(pool);
+}
+
+#[test]
+fn a_view_gets_workers_as_the_pool_does() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    let view = pool.view().build();
+    submit_interdependent(&view, 20, || ()).into_iter().for_each(value);
+    drop(view);
+    finish(pool);
+}
+
+/// Each task ends its worker, often while the others are measured.
+#[test]
+fn workers_that_end_do_not_hide_that_the_others_sleep() {
+    let _alone = alone();
+    let pool = measured(2).max_tasks_per_worker(1).build();
+    let gate = Gate::new();
+    for i in 0..200 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || if i % 4 == 0 { gate.pass() } else { thread::sleep(millis(2)) });
+    }
+    wait_until("all of them run", || pool.stats().completed == 150);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
+/// The first wake is left to the keeper while a worker is free, and the second one comes before it has looked.
+#[cfg(feature = "async")]
+#[test]
+fn a_poll_may_wait_for_the_second_future_that_it_has_woken() {
+    use std::sync::mpsc;
+
+    use futures::channel::oneshot;
+
+    let _alone = alone();
+    for _ in 0..50 {
+        let pool = measured(2).build();
+        let (first, is_first) = oneshot::channel::<()>();
+        let (second, is_second) = oneshot::channel::<()>();
+        let (begin, has_begun) = oneshot::channel::<()>();
+        let (done, wait) = mpsc::channel();
+        let (free, gate) = (pool.clone(), Gate::new());
+        let (closed, arrived) = (Arc::clone(&gate), Arc::clone(&gate));
+        let (back, is_back) = oneshot::channel::<()>();
+        pool.spawn(async move {
+            let _ = is_first.await;
+            let _ = back.send(());
+        });
+        pool.spawn(async move {
+            let _ = is_second.await;
+            let _ = done.send(());
+        });
+        let poller = pool.spawn_await(async move {
+            let _ = has_begun.await;
+            first.send(()).unwrap();
+            let _ = is_back.await;
+            // Now the other worker sleeps too, and nothing is queued.
+            free.execute(move || closed.pass());
+            arrived.wait_for(1);
+            second.send(()).unwrap();
+            wait.recv_timeout(LIMIT).is_ok()
+        });
+        wait_until("all wait", || pool.stats().pending == 3);
+        begin.send(()).unwrap();
+        assert!(value(poller));
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        finish(pool);
+    }
+}
+
+/// No task is queued when the workers begin to wait, so only the submission of the next one can ask for a measurement.
+#[test]
+fn a_task_of_a_view_gets_a_worker_while_those_of_the_pool_wait() {
+    let _alone = alone();
+    let pool = measured(2).name("views").build();
+    let view = pool.view().build();
+    let gates = [(); 2].map(|()| block(&pool));
+    wait_until_asleep(1, millis(300), |name| name == "views-keeper");
+    assert_eq!(value(view.evaluate(|| 7)), 7);
+    gates.iter().for_each(|gate| gate.open());
+    drop(view);
+    finish(pool);
+}
+
+#[test]
+fn a_reserved_worker_runs_while_as_many_as_wanted_are_awake() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    let view = pool.view().reserve(1).build();
+    assert_eq!(pool.stats().allowed, 2);
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..3 {
+        let stop = Arc::clone(&stop);
+        pool.execute(move || while !stop.load(Ordering::Relaxed) {});
+    }
+    for _ in 0..10 {
+        assert_eq!(value(view.evaluate(|| 7)), 7);
+    }
+    if TELLS {
+        assert!(pool.stats().active <= 2, "one of the pool's own tasks runs: {:?}", pool.stats());
+    }
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    drop(view);
+    wait_until("the reserve is gone", || pool.stats().allowed == 1);
+    finish(pool);
+}

@@ -1,0 +1,65 @@
+//! `Scope::for_each`.
+
+use crate::common;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use common::{Drops, HOUR, LIMIT, block};
+use elastipool::ThreadPool;
+
+#[test]
+fn each_item_is_visited_once() {
+    let pool = ThreadPool::new(2, 4, HOUR);
+    // Around one task for each item, and with a last part that is shorter.
+    for count in [0, 1, 2, 15, 16, 17, 31, 32, 33, 1000] {
+        let mut numbers: Vec<usize> = (0..count).collect();
+        let sum = AtomicUsize::new(0);
+        pool.scope(|scope| {
+            scope.for_each(&mut numbers, |number| *number += 1);
+        });
+        pool.scope(|scope| {
+            scope.for_each(&numbers, |number| {
+                sum.fetch_add(*number, Ordering::Relaxed);
+            });
+        });
+        assert_eq!(sum.into_inner(), count * (count + 1) / 2, "{count} items");
+        assert!(numbers.into_iter().eq(1..=count));
+    }
+    let mut chunks = [0; 10];
+    pool.scope(|scope| scope.for_each(chunks.chunks_mut(3), |chunk| chunk.fill(chunk.len())));
+    assert_eq!(chunks, [3, 3, 3, 3, 3, 3, 3, 3, 3, 1]);
+}
+
+#[test]
+fn few_items_are_a_task_each_and_many_share_one() {
+    for (count, expected) in [(10, 10), (16, 16), (17, 9), (16_000, 16)] {
+        let pool = ThreadPool::new(1, 4, HOUR);
+        pool.scope(|scope| scope.for_each(0..count, |_: u32| ()));
+        pool.join();
+        assert_eq!(pool.stats().completed, expected, "{count} items");
+    }
+}
+
+#[test]
+fn a_panic_comes_back_and_no_item_leaks() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = block(&pool);
+    let drops = Drops::default();
+    let items: Vec<_> = (0..100).map(|number| (number, drops.issue())).collect();
+    let visit = |(number, _item)| assert_ne!(number, 50, "the fiftieth");
+    let body = || pool.scope(|scope| scope.for_each(items, visit));
+    let payload = catch_unwind(AssertUnwindSafe(body)).unwrap_err();
+    assert!(payload.downcast::<String>().unwrap().contains("the fiftieth"));
+    assert_eq!(drops.count(), 100);
+    gate.open();
+}
+
+#[test]
+fn a_pool_that_finds_its_size_gets_few_tasks() {
+    let pool = ThreadPool::default();
+    let workers = pool.stats().allowed;
+    pool.scope(|scope| scope.for_each(0..16_000, |_: u32| ()));
+    assert!(pool.join_timeout(LIMIT));
+    assert!(pool.stats().completed <= 4 * workers, "{:?}", pool.stats());
+}
