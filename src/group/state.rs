@@ -181,7 +181,9 @@ impl Effect {
                     inner.cancel_late(id);
                 }
             }
-            Effect::Drop(job) => inner.route().drop_on_caller(job),
+            Effect::Drop(job) if Route::may_drop_cancelled() => inner.route().drop_on_caller(job),
+            // Too deep in other drops: a worker finds the group cancelled.
+            Effect::Drop(job) => _ = inner.route().enqueue_over_limit(&inner.unstarted, job),
             Effect::Grant(submitter, token) => {
                 if submitter.send(token).is_err() {
                     inner.update(GroupState::release_slot);

@@ -99,7 +99,8 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     /// Cancels the group, as an error of a task does. Does not wait for a worker: this call drops the tasks that no thread
     /// runs, with all that they hold, whatever the workers do. So the destructors run on the calling thread (after an error, on
-    /// that of the task which has failed): do not hold a lock that they take.
+    /// that of the task which has failed): do not hold a lock that they take. (In a destructor that runs so itself, 32 levels deep, the
+    /// call leaves the tasks to a worker.)
     ///
     /// The next [`wait`](Self::wait) returns an error: that of a failed task, or "cancelled" if none has failed. Until
     /// then the group hands new tasks back.

@@ -396,17 +396,22 @@ impl<'a> Route<'a> {
             trampoline(self, job, |route, job| route.drop_on_caller(job));
             return None;
         }
+        Some(self.enqueue_over_limit(list, job))
+    }
+
+    /// As [`enqueue_deferred`](Self::enqueue_deferred), also after an immediate shutdown: for a task that must not run any more.
+    pub(crate) fn enqueue_over_limit(self, list: &Arc<Unstarted>, job: Job) -> TaskId {
         self.shared.acquire_over_limit();
         if self.shared.ensure_worker() {
             let context = context::current(self.shared);
             let runner = Runner::Worker { context, fills_core: false };
             let accepted = Accepted { route: self, line: Location::caller(), runner };
-            return Some(accepted.enqueue_unstarted(list, job, Reporter::Handle));
+            return accepted.enqueue_unstarted(list, job, Reporter::Handle);
         }
         let (entry, id) = list.add(job, Reporter::Handle);
         let entry = entry.unwrap_or_else(|| list.surplus_entry());
         trampoline(self, entry, |route, entry| route.run_on_caller(entry));
-        Some(id)
+        id
     }
 
     /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future

@@ -9,10 +9,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Wake, Waker};
+#[cfg(feature = "async")]
+use std::time::Instant;
 
 use common::{
     Drops, Gate, HOUR, LIMIT, block, failure, hold, settled, under_way, value, wait_until,
 };
+#[cfg(feature = "async")]
+use common::{Trigger, hold_then, triggered, waited};
 use elastipool::{Cancelling, JoinHandle, RejectReason, TaskGroup, ThreadPool};
 use futures::FutureExt;
 
@@ -78,6 +82,131 @@ fn a_group_that_is_cancelled_deep_inside_destructors_runs_no_task() {
     assert!(settled(with_handle).unwrap_err().is_cancelled());
     assert!(group.wait().unwrap_err().is_cancelled());
     assert_eq!((drops.count(), ran.load(Ordering::SeqCst)), (2, 0));
+}
+
+/// How a task waits while its group is cancelled.
+#[cfg(feature = "async")]
+#[derive(Clone, Copy, Debug)]
+enum Waits {
+    /// For a worker.
+    Queued,
+    /// For a slot of its group, which a future has that waits as well.
+    InLine,
+    /// For a wake.
+    Pending,
+}
+
+/// Groups with one task each, all of which wait so. The destructor of what a task holds cancels the next group, by hand or by its token.
+/// Returns the first group and what keeps the futures.
+#[cfg(feature = "async")]
+fn chain(
+    pool: &ThreadPool,
+    waits: Waits,
+    count: usize,
+    drops: &Drops,
+) -> (TaskGroup<&'static str>, Vec<Trigger>) {
+    let mut triggers = Vec::new();
+    let mut next: Option<TaskGroup<&str>> = None;
+    for number in 0..count {
+        let group = pool.group().limit(1);
+        let (counted, after) = (drops.issue(), next.replace(group.clone()));
+        let captured = OnDrop(move || {
+            let _ = &counted;
+            match &after {
+                Some(after) if number % 2 == 0 => after.cancel(),
+                Some(after) => after.token().cancel(),
+                None => {}
+            }
+        });
+        let task = move || {
+            drop(captured);
+            Ok(())
+        };
+        if let Waits::Queued = waits {
+            assert!(group.execute(task).is_ok());
+            continue;
+        }
+        let (trigger, triggered) = triggered();
+        let own = group.clone();
+        let future = async move {
+            let mut held = Some(task);
+            if let Waits::InLine = waits {
+                // The only slot is that of this future.
+                assert!(own.execute(held.take().unwrap()).is_ok());
+            }
+            drop(own);
+            triggered.await;
+            drop(held);
+            Ok(())
+        };
+        assert!(group.spawn(future).is_ok());
+        triggers.push(trigger);
+    }
+    wait_until("the futures wait", || triggers.iter().all(|trigger| trigger.polls() == 1));
+    (next.expect("there is a group"), triggers)
+}
+
+/// What each group's task holds cancels the next group as it is dropped: the stack does not grow with their number, whatever cancels the
+/// first one.
+#[cfg(feature = "async")]
+#[test]
+fn a_chain_of_cancelled_groups_does_not_nest_without_bound() {
+    let count = 10_000;
+    let ways: [fn(&TaskGroup<&'static str>); 3] = [
+        |group| group.cancel(),
+        |group| group.token().cancel(),
+        |group| group.set_deadline(Instant::now()),
+    ];
+    for waits in [Waits::Queued, Waits::InLine, Waits::Pending] {
+        for cancel in ways {
+            let (pool, drops) = (pool(1), Drops::default());
+            let gate = if let Waits::Queued = waits { Some(block(&pool)) } else { None };
+            let (first, triggers) = chain(&pool, waits, count, &drops);
+            cancel(&first);
+            if let Some(gate) = gate {
+                gate.open();
+            }
+            wait_until(&format!("all are dropped that were {waits:?}"), || drops.count() == count);
+            assert!(pool.join_timeout(LIMIT));
+            assert_eq!(pool.stats().panicked, 0);
+            drop(triggers);
+        }
+    }
+}
+
+/// A task that ends cancels the first group of the chain: it fails, or has won a race.
+#[cfg(feature = "async")]
+#[test]
+fn a_chain_of_groups_that_ends_a_group_does_not_nest_without_bound() {
+    let count = 10_000;
+    for wins in [false, true] {
+        let (pool, drops) = (pool(2), Drops::default());
+        let (first, triggers) = chain(&pool, Waits::InLine, count, &drops);
+        let ends = pool.group::<&str>().limit(2);
+        let ends = if wins { ends.first_success() } else { ends };
+        let held = OnDrop(move || first.cancel());
+        let own = ends.clone();
+        let running = hold_then(&ends, move || if wins { Ok(()) } else { Err("no such host") });
+        // It keeps the other slot, and what waits in line holds the chain.
+        let (trigger, triggered) = triggered();
+        let future = async move {
+            let in_line = move || {
+                drop(held);
+                Ok(())
+            };
+            assert!(own.execute(in_line).is_ok());
+            drop(own);
+            triggered.await;
+            Ok(())
+        };
+        assert!(ends.spawn(future).is_ok());
+        wait_until("the future waits", || trigger.polls() == 1);
+        running.open();
+        wait_until("all are dropped", || drops.count() == count);
+        assert_eq!(waited(&ends).is_ok(), wins);
+        drop(triggers);
+        assert!(pool.join_timeout(LIMIT));
+    }
 }
 
 /// The only worker there has ever been goes on.
