@@ -60,9 +60,10 @@ use crate::runtime::submit::{Accepted, Patience, is_boxed};
 use crate::sync::thread_local;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
-use crate::sync::unwind::{Payload, contain, discard};
+use crate::sync::unwind::{Contained, Payload, contain, discard};
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, run_closure, settle};
+use crate::task::promise::Promise;
 #[cfg(feature = "async")]
 use crate::task::unstarted::ScopedFuture;
 use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, Unstarted};
@@ -508,10 +509,9 @@ impl<'scope> Scope<'scope, '_> {
         let own = TaskRoute::own(self.route(), accepted.line, false);
         let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
         let id = if const { is_boxed::<F>() } {
-            let task = Box::new(task);
-            self.add(accepted, Reporter::Handle, own, move || settle(promise, contain(task)))
+            self.add(accepted, Reporter::Handle, own, evaluation(Box::new(task), promise))
         } else {
-            self.add(accepted, Reporter::Handle, own, move || settle(promise, contain(task)))
+            self.add(accepted, Reporter::Handle, own, evaluation(task, promise))
         };
         self.scoped(handle, Some(id))
     }
@@ -563,6 +563,20 @@ impl<'scope> Scope<'scope, '_> {
     ) -> ScopedJoinHandle<'scope, R> {
         ScopedJoinHandle { handle, id, pool: self.pool, tasks: self.tasks }
     }
+}
+
+/// Returns what runs a closure and delivers its result.
+///
+/// If it is dropped instead, the closure goes first: the handle resolves when what that has captured is gone. And the panic of a waker
+/// does not meet the panic of a destructor.
+fn evaluation<R>(task: impl FnOnce() -> R, promise: Promise<R>) -> impl FnOnce() -> Outcome {
+    let parts = (task, Contained::new(promise));
+    move || deliver(parts)
+}
+
+fn deliver<R>((task, promise): (impl FnOnce() -> R, Contained<Promise<R>>)) -> Outcome {
+    let result = contain(task);
+    settle(promise.into_inner(), result)
 }
 
 /// A future of a scope, without its lifetime. All of them have this type, so what polls them is compiled once.

@@ -425,6 +425,68 @@ fn a_waker_that_panics_when_the_result_is_there_is_contained() {
     crew.assert_unharmed(&Toll { accepted: SIZE + 1, cancelled: 1, ..Toll::default() });
 }
 
+/// What a task has captured panics as it is dropped, and then the waker of its handle does: one after the other, or the process would abort.
+#[test]
+fn a_destructor_and_a_waker_that_panic_at_one_drop_are_contained() {
+    // The handles' tasks are cancelled first, or all are dropped by the shutdown.
+    for cancels in [true, false] {
+        let crew = Crew::new();
+        let view = crew.pool.view().queue_timeout(HOUR).build();
+        let group = crew.pool.group::<()>();
+        let count = Arc::new(PanicsWhenWoken(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        let gate = Gate::new();
+        for _ in 0..SIZE {
+            let gate = Arc::clone(&gate);
+            crew.pool.execute(move || gate.pass());
+        }
+        gate.wait_for(SIZE);
+        let bomb = || {
+            let bomb = Bomb(1);
+            move || std::mem::forget(bomb)
+        };
+        let mut handles = vec![
+            crew.pool.evaluate(bomb()),
+            view.evaluate(bomb()),
+            group.evaluate(bomb()),
+            crew.pool.complete(std::future::ready(bomb()).map(|forget| forget())),
+        ];
+        #[cfg(feature = "async")]
+        handles.push(crew.pool.spawn_await(std::future::ready(bomb()).map(|forget| forget())));
+        let context = &mut Context::from_waker(&waker);
+        for handle in &mut handles {
+            assert!(Pin::new(handle).poll(context).is_pending());
+        }
+        contained(|| {
+            crew.pool.scope(|scope| {
+                let mut scoped = vec![scope.evaluate(bomb())];
+                #[cfg(feature = "async")]
+                scoped.push(scope.spawn_await(std::future::ready(bomb()).map(|forget| forget())));
+                for handle in &mut scoped {
+                    assert!(Pin::new(handle).poll(context).is_pending());
+                }
+                if cancels {
+                    handles.iter().for_each(JoinHandle::cancel);
+                }
+                drop(crew.pool.shutdown_now());
+                let all = handles.len() + scoped.len();
+                wait_until("all are woken", || count.0.load(Ordering::SeqCst) == all);
+                for handle in scoped {
+                    assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+                }
+            });
+        });
+        for handle in handles {
+            assert!(is_cancelled(handle));
+        }
+        gate.open();
+        assert!(crew.pool.join_timeout(LIMIT));
+        assert_eq!(crew.pool.stats().panicked, 0);
+        drop((view, group));
+        assert!(crew.pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
 // ----- futures -----
 
 #[cfg(feature = "async")]

@@ -8,6 +8,7 @@ use super::{
     counting, explore, pool, thread,
 };
 use crate::runtime::region::{Dependency, wait_for};
+use crate::sync::Counter;
 use crate::task::job::{Job, Outcome};
 use crate::task::unstarted::{Reporter, Unstarted};
 use crate::token::CancellationToken;
@@ -134,7 +135,18 @@ fn a_worker_waits_for_a_scope() {
     });
 }
 
-/// An immediate shutdown while a scope submits: the scope ends in any case.
+/// Its destructor takes a moment. The count is no step of the model: a handle orders nothing there.
+struct Captured(Arc<Counter>);
+
+impl Drop for Captured {
+    fn drop(&mut self) {
+        thread::yield_now();
+        self.0.increment();
+    }
+}
+
+/// An immediate shutdown while a scope submits: the scope ends in any case. The task's handle resolves when what the task has captured is
+/// gone.
 #[test]
 fn shutdown_now_versus_a_scope() {
     explore(2, || {
@@ -143,10 +155,18 @@ fn shutdown_now_versus_a_scope() {
             let pool = pool.clone();
             thread::spawn(move || assert!(pool.shutdown_now().is_empty()))
         };
-        let ran = Relaxed::new();
+        let (ran, gone) = (Relaxed::new(), Arc::new(Counter::default()));
+        let captured = Captured(Arc::clone(&gone));
         let has_run = pool.scope(|scope| {
-            let accepted = scope.try_evaluate(|| ran.increment());
-            accepted.is_ok_and(|handle| handle.try_await_complete().is_ok())
+            let accepted = scope.try_evaluate(|| {
+                let _captured = captured;
+                ran.increment();
+            });
+            accepted.is_ok_and(|handle| {
+                let has_run = handle.try_await_complete().is_ok();
+                assert_eq!(gone.get(), 1);
+                has_run
+            })
         });
         assert_eq!(ran.get(), usize::from(has_run));
         stopping.join().unwrap();

@@ -49,6 +49,10 @@ impl<T> Contained<T> {
     pub(crate) fn get(&self) -> &T {
         self.0.as_ref().expect("only the drop takes it")
     }
+
+    pub(crate) fn into_inner(mut self) -> T {
+        self.0.take().expect("only the drop takes it")
+    }
 }
 
 impl<T> Drop for Contained<T> {

@@ -143,6 +143,33 @@ fn shutdown_now_drops_a_scoped_capture_whose_destructor_panics() {
     });
 }
 
+/// As the handle of any other task.
+#[test]
+fn a_handle_resolves_after_shutdown_now_has_dropped_the_capture() {
+    in_time(|| {
+        for has_timeout in [false, true] {
+            let pool = pool(1);
+            let view = pool.view().queue_timeout(HOUR).build();
+            let target = if has_timeout { &*view } else { &pool };
+            let gate = block(&pool);
+            let leaves = Gate::new();
+            target.scope(|scope| {
+                let passes = Arc::clone(&leaves);
+                let capture = OnDrop(move || passes.pass());
+                let handle = scope.evaluate(move || drop(capture));
+                let closed = pool.clone();
+                let closer = thread::spawn(move || closed.shutdown_now().len());
+                leaves.wait_for(1);
+                assert!(!handle.is_finished(), "the capture is being dropped");
+                leaves.open();
+                assert_eq!(closer.join().unwrap(), 0);
+                assert!(handle.try_await_complete().unwrap_err().is_cancelled());
+            });
+            gate.open();
+        }
+    });
+}
+
 /// It is still a member of the scope, but the pool is closed.
 #[test]
 fn a_destructor_of_a_scoped_task_that_shutdown_now_drops_cannot_submit() {

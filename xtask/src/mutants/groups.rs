@@ -55,6 +55,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "scope: a future is dropped before the others are cancelled", "src/runtime/caller.rs",
         "        mark_cancelled(futures);\n"
         => "", Test("scope", "hostile::a_destructor_waits");
+    "scope: a closure's handle resolves before what is dropped with it", "src/scope.rs",
+        "    let parts = (task, Contained::new(promise));\n    move || deliver(parts)"
+        => "    let parts = (Contained::new(promise), task);\n    move || deliver((parts.1, parts.0))", Model("groups::shutdown_now_versus_a_scope");
+    "scope: a waker panics while a destructor unwinds", "src/sync/unwind.rs",
+        "        discard(self.0.take());"
+        => "        drop(self.0.take());", Test("law_06_panic_proof", "a_destructor_and_a_waker");
+    "cancel: tasks in line for slots nest without bound", "src/group/state.rs",
+        "            Effect::Drop(job) if Route::may_drop_cancelled() =>"
+        => "            Effect::Drop(job) if Route::may_drop_cancelled() || true =>", Test("groups", "destructors::a_chain_of");
     "scope: a future's handle resolves before the future is dropped", "src/scope.rs",
         "            Err(payload) => Err(payload),\n        };\n        quietly(|| future.set(None));\n"
         => "            Err(payload) => Err(payload),\n        };\n", Test("scope", "futures::a_handle_resolves_after");
