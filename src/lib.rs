@@ -103,14 +103,16 @@
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
-//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes the worker that went idle last.
+//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes an idle worker, the one with the
+//! lowest [index](worker_index()).
 //! If none is idle and fewer than `max_size` run, it starts one. A pool whose sizes are not set finds the number itself: with
 //! [`Growth::Measured`], as many workers run as keep the CPUs busy, however many of their tasks sleep. A worker that was idle for `keep_alive` ends if there are
 //! more than `core_size`. `core_size` is only a number: no worker is marked as a core worker. All three values can be
 //! changed while the pool works.
 //!
-//! A submission wakes no worker if enough of them look for work already. A worker that was woken, and takes its first task, wakes
-//! up to two others if more tasks are queued. So two tasks that are submitted at once start at once, a few workers run a
+//! A submission wakes no worker while another one looks for work: one that spins, or was woken and has not taken its task yet. A worker
+//! that was woken, and takes its first task, wakes up to two others if more tasks are queued. So of two tasks that are submitted at once
+//! the second one starts a wake-up later, on a CPU of its own. A few workers run a
 //! thousand tiny tasks, and a thousand long ones soon get every worker that the pool may have. No more threads are starting at
 //! a time than tasks are queued, or than there are CPUs. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
@@ -120,8 +122,10 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. (A future woken during its own poll waits for the end of
-//!    that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
+//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. The
+//!    submitter wakes the idle worker, or the worker that was woken last does, once it has taken its task. If the system gives a woken
+//!    worker, or the thread that wakes it, no CPU, the tasks behind its own start late, although other workers are idle.
+//!    (A future woken during its own poll waits for the end of that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
 //!    waits while the view's limit, or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task waits
 //!    until it is resumed.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
@@ -139,8 +143,8 @@
 //!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
 //!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
-//! 5. **Cold.** Idle workers are woken last-in first-out. So surplus workers stay idle and end within `keep_alive`, even
-//!    under a trickle of tasks. An idle pool uses no CPU.
+//! 5. **Cold.** Idle workers are woken in a fixed order, the lowest [index](worker_index()) first. So surplus workers stay idle and end
+//!    within `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
 //!    no count. (The language itself aborts the process in two cases: a destructor panics while its thread unwinds, or the
 //!    destructor of a thread-local panics. A panic of the pool's own code, which would be a defect, aborts it as well: no thread
@@ -179,7 +183,7 @@
 //!   to a [`View`] takes the lock of the views' queues, and each task of a pool that [tracks its
 //!   tasks](Builder::track_tasks) that of its tracker. A group and a scope have a lock of their own.
 //! - **CPU time:** a worker that runs out of work spins for about as long as a wake-up takes before it parks, if no more workers
-//!   run than there are CPUs and few others spin. A parked worker uses none. A thread that waits for a task or for quiet
+//!   run than there are CPUs and no other one spins or was just woken. A parked worker uses none. A thread that waits for a task or for quiet
 //!   spins as long before it parks, but a worker whose wait has a timeout does not. On Linux such a spin ends early if a
 //!   thread that a pool of the process has woken waits for the same CPU. A submitter that finds a bounded queue full does not
 //!   spin: the workers need the CPUs.

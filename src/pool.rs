@@ -422,15 +422,15 @@ mod tests {
     use crate::sync::parker::Parker;
     use crate::task::job::Job;
 
-    /// Adds idle workers without threads to the pool: they notice nothing.
+    /// Adds idle workers without threads to the pool: they notice nothing. Their indices are their places.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
         let shared = pool.shared();
-        [(); N].map(|()| {
+        let workers = [(); N].map(|()| Arc::new(Parker::new()));
+        for (index, parker) in workers.iter().enumerate() {
             shared.counts.add_worker();
-            let parker = Arc::new(Parker::new());
-            _ = shared.idle.publish(&shared.counts, &parker);
-            parker
-        })
+            _ = shared.idle.publish(&shared.counts, index, parker);
+        }
+        workers
     }
 
     /// Which of the workers have been woken since the last call.
@@ -439,48 +439,36 @@ mod tests {
     }
 
     #[test]
-    fn two_tasks_at_once_wake_two_workers() {
-        let pool = ThreadPool::new(3, 4, Duration::MAX);
-        let workers = with_idle_workers::<3>(&pool);
+    fn submissions_wake_one_worker_until_it_has_taken_its_task() {
+        let pool = ThreadPool::new(4, 4, Duration::MAX);
+        let workers = with_idle_workers::<4>(&pool);
         pool.execute(|| ());
-        assert_eq!(woken(&workers), [false, false, true]);
-        pool.execute(|| ());
-        assert_eq!(woken(&workers), [false, cpus() > 1, false]);
-        pool.execute(|| ());
-        assert_eq!(woken(&workers), [false; 3], "two search");
-    }
-
-    #[test]
-    fn a_submitter_wakes_one_in_a_stream() {
-        let pool = ThreadPool::new(3, 4, Duration::MAX);
-        let workers = with_idle_workers::<3>(&pool);
-        pool.shared().counts.note_rest(false);
+        assert_eq!(woken(&workers), [true, false, false, false]);
         (0..3).for_each(|_| pool.execute(|| ()));
-        assert_eq!(woken(&workers), [false, false, true]);
+        assert_eq!(woken(&workers), [false; 4], "one searches");
+        // It takes its task.
+        let shared = pool.shared();
+        assert!(shared.queue.pop().is_some_and(|job| job.run().is_end()));
+        shared.counts.end_search(Search::Searching).look_as_woken(shared);
+        assert_eq!(woken(&workers), [false, true, true, false]);
+        pool.execute(|| ());
+        assert_eq!(woken(&workers), [false; 4], "two search");
+        // One of them takes its task, and one is left for the other.
+        (0..3).for_each(|_| assert!(shared.queue.pop().is_some_and(|job| job.run().is_end())));
+        shared.counts.end_search(Search::Searching).look_as_woken(shared);
+        assert_eq!(woken(&workers), [false; 4], "one searches for one task");
+        assert_eq!(pool.stats().threads_started, 0);
     }
 
     #[test]
-    fn one_task_is_left_to_a_worker_that_wakes_up() {
+    fn a_task_is_left_to_a_worker_that_spins() {
         let pool = ThreadPool::new(2, 2, Duration::MAX);
         let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        assert!(counts.begin_search(1));
-        pool.execute(|| ());
+        assert!(counts.begin_search());
+        (0..2).for_each(|_| pool.execute(|| ()));
         assert_eq!(woken(&workers), [false]);
-        pool.execute(|| ());
-        assert_eq!(woken(&workers), [cpus() > 1]);
-    }
-
-    #[test]
-    fn no_second_worker_is_woken_without_a_free_cpu() {
-        let pool = ThreadPool::new(cpus() + 1, cpus() + 1, Duration::MAX);
-        let workers = with_idle_workers::<2>(&pool);
-        for _ in 1..cpus() {
-            pool.shared().counts.add_worker();
-        }
-        (0..3).for_each(|_| pool.execute(|| ()));
-        assert_eq!(woken(&workers), [false, true]);
     }
 
     #[test]
@@ -492,19 +480,12 @@ mod tests {
             let shared = pool.shared();
             // The woken worker, which has taken a task.
             shared.counts.add_worker();
-            assert!(shared.counts.begin_search(1));
+            assert!(shared.counts.begin_search());
             (0..queued).for_each(|_| shared.queue.push(Kind::New, Job::closure(|| ())));
             shared.counts.end_search(Search::Searching).look_as_woken(shared);
-            let newest = [0, 1, 2, 3].map(|place| place + expected > 3);
-            assert_eq!(woken(&workers), newest, "{queued} queued");
+            let lowest = [0, 1, 2, 3].map(|index| index < expected);
+            assert_eq!(woken(&workers), lowest, "{queued} queued");
         }
-        let pool = ThreadPool::new(1, 9, Duration::MAX);
-        let workers = with_idle_workers::<4>(&pool);
-        let shared = pool.shared();
-        (0..3).for_each(|_| shared.queue.push(Kind::New, Job::closure(|| ())));
-        shared.counts.note_rest(false);
-        shared.counts.end_search(None).look_as_woken(shared);
-        assert_eq!(woken(&workers), [false, false, false, true], "in a stream");
     }
 
     /// The thread that opens the scopes runs their tasks. The second one's relies on the entry of the first.
@@ -516,7 +497,7 @@ mod tests {
         for _ in 0..2 {
             pool.scope(|scope| scope.execute(|| ()));
             assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
-            _ = shared.idle.publish(&shared.counts, &workers[0]);
+            _ = shared.idle.publish(&shared.counts, 0, &workers[0]);
             _ = shared.counts.end_search(Search::Searching);
         }
     }
@@ -527,7 +508,7 @@ mod tests {
         let workers = with_idle_workers::<1>(&pool);
         let counts = &pool.shared().counts;
         counts.add_worker();
-        assert!(counts.begin_search(1));
+        assert!(counts.begin_search());
         pool.execute(|| ());
         assert_eq!(pool.stats().threads_started, 1, "below the core size");
         assert_eq!(woken(&workers), [false]);

@@ -1,4 +1,4 @@
-//! Law 5, Cold: idle workers are woken last-in first-out, so surplus workers go cold and retire
+//! Law 5, Cold: idle workers are woken in a fixed order, the lowest index first, so surplus workers go cold and retire
 //! within `keep_alive` even under a trickle of tasks, and an idle pool uses no CPU.
 
 mod common;
@@ -28,7 +28,7 @@ fn burst(pool: &ThreadPool, count: usize) {
 }
 
 // The defect: 16 workers stayed for 4 s at one task per 12 ms with a keep-alive of 300 ms, because each
-// of them got a task now and then. Protects the end at which `IdleStack::claim` takes.
+// of them got a task now and then. Protects the order of `IdleList`.
 #[test]
 fn surplus_workers_retire_under_a_trickle() {
     let _alone = alone();
@@ -47,7 +47,7 @@ fn surplus_workers_retire_under_a_trickle() {
     }
 }
 
-// For long tasks, several workers are woken at once: no more than there are tasks.
+// For long tasks, each woken worker wakes others: no more are awake than there are tasks.
 #[test]
 fn surplus_workers_retire_under_a_trickle_of_long_tasks() {
     let _alone = alone();
@@ -115,34 +115,61 @@ fn workers_stay_for_keep_alive() {
     pool.shutdown_join();
 }
 
-// Protects the end at which `IdleStack::claim` takes. A worker that has published itself as idle looks at the queue once
-// more and may take a task that was meant for another: so each round begins when all of them sleep.
+/// Occupies a worker until the gate opens. Returns its index.
+fn occupy(pool: &ThreadPool, gate: &Arc<Gate>) -> usize {
+    let (gate, index) = (Arc::clone(gate), Arc::new(Mutex::new(None)));
+    let notes = Arc::clone(&index);
+    pool.execute(move || {
+        *notes.lock().unwrap() = worker_index();
+        gate.pass();
+    });
+    let mut occupied = None;
+    wait_until("a worker is occupied", || {
+        occupied = *index.lock().unwrap();
+        occupied.is_some()
+    });
+    occupied.unwrap()
+}
+
+// Workers that have run in the place of blocked ones have indices of `max_size` and more.
 #[test]
-fn the_worker_that_went_idle_last_is_woken_first() {
+fn workers_beyond_max_size_are_woken_last() {
+    let _alone = alone();
+    let pool = ThreadPool::new_named("beyond", 0, 2, HOUR);
+    let blocked = Gate::new();
+    for _ in 0..4 {
+        let gate = Arc::clone(&blocked);
+        pool.execute(move || elastipool::blocking(|| gate.pass()));
+    }
+    blocked.wait_for(4);
+    blocked.open();
+    wait_until("all are idle", || pool.idle_worker_count() == pool.current_worker_count());
+    assert!(pool.current_worker_count() >= 4);
+    for _ in 0..20 {
+        wait_until_pool_sleeps(&pool, Duration::from_millis(5));
+        let gate = Gate::new();
+        assert_eq!([occupy(&pool, &gate), occupy(&pool, &gate)], [0, 1]);
+        gate.open();
+        wait_until("all are idle again", || {
+            pool.idle_worker_count() == pool.current_worker_count()
+        });
+    }
+    pool.shutdown_join();
+}
+
+// Protects the order of `IdleList`, in whatever order the workers become idle. A worker that has published itself as idle looks at
+// the queue once more and may take a task that was meant for another: so each round begins when all of them sleep.
+#[test]
+fn the_worker_with_the_lowest_index_is_woken_first() {
     let _alone = alone();
     let pool = ThreadPool::new_named("order", 4, 4, HOUR);
     assert_eq!(pool.start_core_threads(), 4);
     wait_until("all are idle", || pool.idle_worker_count() == 4);
-    // Occupies one worker, which is woken for it.
-    let occupy = |gate: &Arc<Gate>| {
-        let (gate, index) = (Arc::clone(gate), Arc::new(Mutex::new(None)));
-        let notes = Arc::clone(&index);
-        pool.execute(move || {
-            *notes.lock().unwrap() = worker_index();
-            gate.pass();
-        });
-        let mut occupied = None;
-        wait_until("a worker is occupied", || {
-            occupied = *index.lock().unwrap();
-            occupied.is_some()
-        });
-        occupied.unwrap()
-    };
     for _ in 0..20 {
         let mut busy: Vec<_> = (0..4)
             .map(|_| {
                 let gate = Gate::new();
-                (occupy(&gate), gate)
+                (occupy(&pool, &gate), gate)
             })
             .collect();
         assert_eq!(pool.idle_worker_count(), 0);
@@ -153,11 +180,10 @@ fn the_worker_that_went_idle_last_is_woken_first() {
         }
         wait_until_pool_sleeps(&pool, Duration::from_millis(5));
         let gate = Gate::new();
-        let woken: Vec<_> = (0..4).map(|_| occupy(&gate)).collect();
+        let woken: Vec<_> = (0..4).map(|_| occupy(&pool, &gate)).collect();
         gate.open();
         wait_until("all are idle again", || pool.idle_worker_count() == 4);
-        let expected: Vec<_> = busy.iter().rev().map(|(index, _)| *index).collect();
-        assert_eq!(woken, expected, "last in, first out");
+        assert_eq!(woken, [0, 1, 2, 3]);
     }
     pool.shutdown_join();
 }

@@ -116,14 +116,19 @@ fn no_more_threads_come_than_tasks() {
     assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
-/// Two tasks that need each other, and two idle workers: the submitter wakes the second one while the first one searches, and
-/// no thread is started for the task that the second one is about to take.
+/// Two tasks that need each other, and two idle workers. The submitter of the second one relies on the worker that was woken for the
+/// first one, and has not taken it yet. That worker wakes the other one, and no thread is started for the task that the other one is
+/// about to take.
 #[test]
-fn no_thread_comes_beside_a_second_worker() {
-    /// Whether the first one had taken its task and the second one had not, in any execution.
-    static BOTH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+fn a_submitter_relies_on_a_woken_worker() {
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    explore(0, || {
+    /// Whether a submission has woken no worker for that reason, in any execution.
+    static HAS_RELIED: AtomicBool = AtomicBool::new(false);
+    /// Whether the first task ran before the worker for the second one had taken it, in any execution.
+    static IS_ALONE: AtomicBool = AtomicBool::new(false);
+
+    explore_both(1, 0, || {
         let pool = pool(2, 3);
         assert_eq!(pool.start_core_threads(), 2);
         while pool.idle_worker_count() < 2 {
@@ -133,16 +138,36 @@ fn no_thread_comes_beside_a_second_worker() {
             let shared = Arc::clone(pool.shared());
             pool.execute(move || {
                 if shared.counts.load().searching() == 1 {
-                    BOTH.store(true, std::sync::atomic::Ordering::Relaxed);
+                    IS_ALONE.store(true, Ordering::Relaxed);
                 }
                 task();
             });
+        }
+        let now = pool.shared().counts.load();
+        if now.searching() == 1 && now.idle() == 1 {
+            HAS_RELIED.store(true, Ordering::Relaxed);
         }
         pool.join();
         assert_eq!(pool.stats().threads_started, 2);
         pool.shutdown_join();
     });
-    assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
+    assert!(HAS_RELIED.load(Ordering::Relaxed) && IS_ALONE.load(Ordering::Relaxed));
+}
+
+/// Race 1, a worker that was woken rests again: another worker takes the task that it was woken for. A submitter has relied on it
+/// meanwhile, and the worker that took that task waits for the submitter's.
+#[test]
+fn a_woken_worker_finds_nothing() {
+    explore_both(1, 0, || {
+        let pool = pool(2, 2);
+        assert_eq!(pool.start_core_threads(), 2);
+        let ran = Relaxed::new();
+        pool.execute(counting(&ran));
+        pair().into_iter().for_each(|task| pool.execute(task));
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        pool.shutdown_join();
+    });
 }
 
 /// Race 1, a refused start: the second thread is refused while the first, which takes both tasks, is starting.

@@ -18,7 +18,7 @@
 //! other woken future enters the injector of woken futures, where each worker that ends a task finds it: the waker's
 //! thread may be busy for long.
 //!
-//! No thread blocks here. Workers that find all queues empty park on the idle stack.
+//! No thread blocks here. Workers that find all queues empty park on the idle list.
 //!
 //! # The list of local queues
 //! Other workers walk the list of local queues without a lock. A worker's queues enter it with their first item, and stay: once the

@@ -3,7 +3,7 @@
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
 //! | 0..3 | `searching` | workers that are awake and look for a task: woken, spinning, or resumed by themselves |
-//! | 3..23 | `idle` | workers on the idle stack |
+//! | 3..23 | `idle` | workers on the idle list |
 //! | 23..43 | `blocked` | workers in blocking regions |
 //! | 43..63 | `total` | all workers, the above included |
 //!
@@ -13,7 +13,7 @@
 //! `total - blocked` workers are *runnable*. Those that are not idle are *running*: the
 //! limit bounds their number (law 4).
 //!
-//! `total` changes only under the registry's lock, `idle` only under the idle stack's lock.
+//! `total` changes only under the registry's lock, `idle` only under the idle list's lock.
 //! `blocked` is changed by the worker itself, or by the thread that releases it from the returning
 //! queue. `searching` changes by compare-exchange when a search begins, and the holder ends it.
 //!
@@ -25,7 +25,7 @@
 
 use std::fmt;
 
-use crate::sync::{AtomicUsize, Hint, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 
 const SEARCHING_BITS: u32 = 3;
 const SEARCHING_MASK: usize = (1 << SEARCHING_BITS) - 1;
@@ -127,11 +127,6 @@ impl Snapshot {
         self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS
     }
 
-    /// How many workers may search at a time: two while a CPU is free.
-    pub(crate) fn search_limit(self, cpus: usize) -> usize {
-        if self.running() < cpus { 2 } else { 1 }
-    }
-
     /// Workers that hold [`Search::Searching`], at most [`MAX_SEARCHING`].
     pub(crate) fn searching(self) -> usize {
         self.0 & SEARCHING_MASK
@@ -155,28 +150,12 @@ pub(crate) struct Counts {
     word: AtomicUsize,
     /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size` begins one.
     starting: AtomicUsize,
-    /// Whether the tasks come in a stream: the worker that was woken last has rested for a shorter time than a spin takes. Speed only, so it
-    /// may be read late: rows `handler` and `spawn` would take 1.2 to 1.3 times as long with a second worker.
-    has_stream: Hint,
 }
 
 impl Counts {
     #[inline]
     pub(crate) fn load(&self) -> Snapshot {
         Snapshot(self.word.load(Ordering::Relaxed))
-    }
-
-    /// A worker was woken. `is_long`: it has rested for longer than a spin takes.
-    pub(crate) fn note_rest(&self, is_long: bool) {
-        // Written only if it changes: every notifier reads it.
-        if self.has_stream.get() == is_long {
-            self.has_stream.set(!is_long);
-        }
-    }
-
-    /// Whether the tasks come in a stream, as far as is known: then few workers are woken for them.
-    pub(crate) fn has_stream(&self) -> bool {
-        self.has_stream.get()
     }
 
     /// How many threads are starting.
@@ -235,21 +214,21 @@ impl Counts {
         })
     }
 
-    /// Adds an idle worker. The caller holds the idle stack's lock.
+    /// Adds an idle worker. The caller holds the idle list's lock.
     pub(crate) fn add_idle(&self) -> MustLook {
         let before = self.word.fetch_add(ONE_IDLE, Ordering::Relaxed);
         require!(Snapshot(before).idle() < Snapshot(before).runnable());
         MustLook::owed()
     }
 
-    /// Removes an idle worker. The caller holds the idle stack's lock.
+    /// Removes an idle worker. The caller holds the idle list's lock.
     pub(crate) fn remove_idle(&self) {
         let before = self.word.fetch_sub(ONE_IDLE, Ordering::Relaxed);
         require!(Snapshot(before).idle() > 0);
     }
 
     /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max` workers are running, or if
-    /// `enough` search already. The caller holds the idle stack's lock.
+    /// `enough` search already. The caller holds the idle list's lock.
     #[must_use]
     pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
         self.update(|now| {
@@ -258,10 +237,10 @@ impl Counts {
         })
     }
 
-    /// Begins a search for a worker that spins. `false` if `enough` search already.
+    /// Begins a search for a worker that spins. `false` if another worker searches.
     #[must_use]
-    pub(crate) fn begin_search(&self, enough: usize) -> bool {
-        self.update(|now| (now.searching() < enough).then(|| now.0 + ONE_SEARCHING))
+    pub(crate) fn begin_search(&self) -> bool {
+        self.update(|now| (now.searching() == 0).then(|| now.0 + ONE_SEARCHING))
     }
 
     /// Ends the search that the caller holds, if it holds one.

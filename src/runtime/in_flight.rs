@@ -130,7 +130,7 @@ impl InFlight {
     /// Whether the pool is closed and quiet, for good. May be outdated, but a lock orders each
     /// caller's read:
     ///
-    /// - a worker on the idle stack reads after the change, or before the recheck that follows the
+    /// - a worker on the idle list reads after the change, or before the recheck that follows the
     ///   change (race 4);
     /// - a thread that starts a worker reads after a shutdown that has seen the last thread exit
     ///   (race 16).

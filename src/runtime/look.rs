@@ -21,11 +21,11 @@ impl MustLook {
     }
 
     /// Notifies if work is queued beside the task that a worker has taken, the first one since it started, rested or spun. Wakes up
-    /// to two other workers for what is left, or one in a stream of tasks.
+    /// to two other workers for what is left.
     pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
         let is_notified = shared.look_as(Notifier::Woken);
         // For a second task, if there is one: the first one is that of the worker which was woken. Without this, `notify` finds the same.
-        if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {
+        if is_notified && shared.work_len() > 1 {
             shared.notify(Notifier::Woken);
         }
     }

@@ -13,14 +13,24 @@ use crate::sync::cpu::cpus;
 /// Who notifies, which decides how many searching workers are enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notifier {
-    /// One, or two while a CPU is free: the submitter may submit more, and a worker that it has woken wakes others.
+    /// One: the worker that it wakes, or that another thread has woken, wakes others when it has taken its task. Linux would put a
+    /// second worker on the CPU that it has found for the first one, which does not run yet.
     Submitter,
-    /// As a submitter that starts a thread itself next, so this starts none.
+    /// One, as for a submitter. It starts a thread itself next, so this starts none.
     BeforeStart,
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
     Woken,
     /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
     Keeper,
+}
+
+impl Notifier {
+    fn enough_searchers(self) -> usize {
+        match self {
+            Notifier::Submitter | Notifier::BeforeStart => 1,
+            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
+        }
+    }
 }
 
 impl Shared {
@@ -58,8 +68,8 @@ impl Shared {
         let _ = self.start_searching(|now| self.is_below_core(now));
     }
 
-    /// Makes a worker look for the queued work: wakes the newest idle one or, if none is idle, starts a thread. Does nothing if enough
-    /// workers search already.
+    /// Makes a worker look for the queued work: wakes the idle one with the lowest index or, if none is idle, starts a thread. Does nothing if
+    /// enough workers search already.
     ///
     /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
     pub(super) fn notify(self: &Arc<Self>, notifier: Notifier) {
@@ -77,7 +87,7 @@ impl Shared {
                 return;
             }
             if now.idle() > 0 {
-                let enough = self.enough_searchers(now, notifier);
+                let enough = notifier.enough_searchers();
                 if let Some(parker) = self.idle.claim(&self.counts, limit, enough) {
                     parker.unpark();
                     return;
@@ -128,23 +138,12 @@ impl Shared {
         }
     }
 
-    fn enough_searchers(&self, now: Snapshot, notifier: Notifier) -> usize {
-        match notifier {
-            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
-            // Of two tasks that are submitted at once each has a worker at once. In a stream of tasks, the worker that the first one
-            // wakes finds the next ones, and wakes others.
-            _ if self.counts.has_stream() => 1,
-            _ => now.search_limit(cpus()),
-        }
-    }
-
     /// Whether enough workers search for what is queued. The notifier may rely on any one of them (race 1); the length of the
     /// queue may be outdated.
     fn is_enough(&self, now: Snapshot, notifier: Notifier) -> bool {
         match now.searching() {
             0 => false,
-            searching if searching >= self.enough_searchers(now, notifier) => true,
-            searching => self.work_len() <= searching,
+            searching => searching >= notifier.enough_searchers() || self.work_len() <= searching,
         }
     }
 

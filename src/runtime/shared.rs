@@ -16,7 +16,7 @@ use crate::runtime::due::{Deferred, Keeper, Sizing, Stall};
 use crate::runtime::events::Event;
 use crate::runtime::hooks::Hooks;
 use crate::runtime::identity::PoolId;
-use crate::runtime::idle::IdleStack;
+use crate::runtime::idle::IdleList;
 use crate::runtime::in_flight::{InFlight, Status};
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Policy;
@@ -93,7 +93,7 @@ pub(crate) struct Shared {
     pub(crate) sizing: Sizing,
     pub(crate) sizes: Sizes,
     pub(crate) counts: CachePadded<Counts>,
-    pub(crate) idle: IdleStack,
+    pub(crate) idle: IdleList,
     pub(crate) queue: TaskQueue,
     /// The queues and places of views. Not used before there is one.
     pub(crate) policy: Policy<ViewJob>,
@@ -160,7 +160,7 @@ impl Shared {
             policy,
             sizes,
             counts: CachePadded::default(),
-            idle: IdleStack::default(),
+            idle: IdleList::default(),
             queue: Queue::new(),
             pending: Pending::new(),
             registry,

@@ -1,7 +1,7 @@
 //! The pool's sizes and keep-alive, which may change while it runs.
 //!
 //! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
-//! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle stack's lock orders,
+//! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle list's lock orders,
 //! and a look at the queue behind a fence (`protocol.md`, race 15). The *limit* is `max_size` or, under
 //! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std`
 //! atomic, so models do not explore stale values of it: that would slow all of them down for the sake of one.

@@ -40,11 +40,6 @@ pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Whether more time than a spin takes has passed since then. A model has no time.
-pub(crate) fn outlasts_spin(since: Instant) -> bool {
-    cfg!(elastipool_loom) || since.elapsed() >= LIMIT
-}
-
 /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
 /// another CPU meanwhile, and may lose its CPU.
 #[cfg(all(test, not(elastipool_loom)))]

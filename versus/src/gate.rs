@@ -30,10 +30,22 @@ pub(crate) struct Gate {
 impl Gate {
     /// Submits so many tasks that block, and waits until all of them have started.
     pub(crate) fn occupy<P: Pool>(pool: &'static P, tasks: usize) -> Result<&'static Self> {
+        Gate::occupy_with(pool, tasks, || ())
+    }
+
+    /// The same, and each task calls a function before it blocks.
+    pub(crate) fn occupy_with<P: Pool>(
+        pool: &'static P,
+        tasks: usize,
+        begin: impl Fn() + Copy + Send + 'static,
+    ) -> Result<&'static Self> {
         let state = Mutex::new(State { awaited: tasks, ..State::default() });
         let gate = leak(Gate { state, ..Gate::default() });
         for _ in 0..tasks {
-            pool.execute(move || gate.pass());
+            pool.execute(move || {
+                begin();
+                gate.pass();
+            });
         }
         gate.wait_until_complete()?;
         Ok(gate)

@@ -19,6 +19,7 @@ mod feed;
 mod gate;
 mod latch;
 mod measure;
+mod placement;
 mod quantile;
 mod report;
 mod rows;

@@ -102,7 +102,7 @@ mod tests {
             assert!(!user.iter().any(|case| case.row == row), "{row}");
         }
         let loads = user.iter().filter(|case| case.row == Row::OpenLoop);
-        assert!(loads.clone().all(|case| matches!(case.setting.load, Some(50 | 80))));
+        assert!(loads.clone().all(|case| matches!(case.setting.load, Some(10 | 50 | 80))));
         assert!(loads.count() > 0);
     }
 

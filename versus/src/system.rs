@@ -1,7 +1,8 @@
 //! What the operating system knows of this process.
 
 pub(crate) use imp::{
-    exact_sleeps, heap, other_threads_cpu_time, own_cpu_time, peak_memory, stolen_time, threads,
+    PinnedThread, exact_sleeps, heap, other_threads_cpu_time, own_cpu_time, peak_memory, pin_to,
+    stolen_time, threads,
 };
 
 #[cfg(target_os = "linux")]
@@ -11,7 +12,9 @@ mod imp {
 
     use procfs::process::Process;
     use procfs::{CurrentSI, KernelStats};
-    use rustix::thread::set_current_timer_slack;
+    use rustix::thread::{
+        CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
+    };
     use rustix::time::{ClockId, clock_gettime};
 
     use crate::Result;
@@ -59,6 +62,29 @@ mod imp {
     pub(crate) fn exact_sleeps() -> Result<()> {
         Ok(set_current_timer_slack(NonZero::new(1))?)
     }
+
+    /// A thread that may run on one CPU only.
+    pub(crate) struct PinnedThread {
+        thread: Pid,
+        /// Where it might run before.
+        before: CpuSet,
+    }
+
+    /// Moves the calling thread to one of the CPUs where it may run: the first one of them is number 0.
+    pub(crate) fn pin_to(number: usize) -> Result<PinnedThread> {
+        let before = sched_getaffinity(None)?;
+        let cpu = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu)).nth(number);
+        let mut only = CpuSet::new();
+        only.set(cpu.ok_or("the process may not use so many CPUs")?);
+        sched_setaffinity(None, &only)?;
+        Ok(PinnedThread { thread: gettid(), before })
+    }
+
+    impl PinnedThread {
+        pub(crate) fn unpin(self) -> Result<()> {
+            Ok(sched_setaffinity(Some(self.thread), &self.before)?)
+        }
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -93,5 +119,17 @@ mod imp {
 
     pub(crate) fn exact_sleeps() -> Result<()> {
         Ok(())
+    }
+
+    pub(crate) struct PinnedThread(());
+
+    pub(crate) fn pin_to(_: usize) -> Result<PinnedThread> {
+        Err("threads are pinned on Linux only".into())
+    }
+
+    impl PinnedThread {
+        pub(crate) fn unpin(self) -> Result<()> {
+            Ok(())
+        }
     }
 }

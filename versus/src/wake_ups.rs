@@ -27,14 +27,14 @@ struct Rule {
     worker: usize,
 }
 
-/// As long tasks follow each other in the rule before: the submitter and each worker woke up to nine.
-const BEFORE_LONG: Rule = Rule { submitter: 9, worker: 9 };
+/// The submitter and each worker wake one: tokio's rule.
+const ONE_EACH: Rule = Rule { submitter: 1, worker: 1 };
 
-/// As short tasks did: one worker after the other, and a second one by the submitter.
-const BEFORE_SHORT: Rule = Rule { submitter: 2, worker: 1 };
+/// The rule before: two tasks at once wake two workers.
+const BEFORE: Rule = Rule { submitter: 2, worker: 2 };
 
-/// Two tasks at once wake two workers, and each woken worker wakes two others.
-const NOW: Rule = Rule { submitter: 2, worker: 2 };
+/// The submitter wakes one worker, and each woken worker two others when it has taken its task.
+const NOW: Rule = Rule { submitter: 1, worker: 2 };
 
 /// Returns when the last of `workers` idle workers runs. A worker wakes others before it runs its task.
 fn time_until_all_run(workers: usize, rule: Rule, WakeUps { latency, call }: &WakeUps) -> u64 {
@@ -53,10 +53,10 @@ fn time_until_all_run(workers: usize, rule: Rule, WakeUps { latency, call }: &Wa
 
 impl WakeUps {
     pub(crate) fn run(&self) -> Result<()> {
-        let mut table = table(&["workers", "short tasks, before", "long tasks, before", "now"]);
+        let mut table = table(&["workers", "one each", "before", "now"]);
         align_right(&mut table, &[0, 1, 2, 3]);
         for workers in [2, 4, 8, 16, 64, 256] {
-            let times = [BEFORE_SHORT, BEFORE_LONG, NOW]
+            let times = [ONE_EACH, BEFORE, NOW]
                 .map(|rule| time_until_all_run(workers, rule, self).to_string());
             table.add_row([workers.to_string()].into_iter().chain(times));
         }
@@ -67,7 +67,7 @@ impl WakeUps {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEFORE_SHORT, NOW, Rule, WakeUps, time_until_all_run};
+    use super::{BEFORE, NOW, ONE_EACH, Rule, WakeUps, time_until_all_run};
 
     #[test]
     fn each_call_comes_before_the_next_one() {
@@ -78,7 +78,9 @@ mod tests {
             [25, 30, 65]
         );
         // The submitter wakes two, and the first of these a third one.
-        assert_eq!([2, 3].map(|workers| time_until_all_run(workers, NOW, &times)), [30, 50]);
-        assert_eq!(time_until_all_run(4, BEFORE_SHORT, &times), 55);
+        assert_eq!([2, 3].map(|workers| time_until_all_run(workers, BEFORE, &times)), [30, 50]);
+        // The submitter wakes one, which wakes two.
+        assert_eq!([2, 3].map(|workers| time_until_all_run(workers, NOW, &times)), [50, 55]);
+        assert_eq!(time_until_all_run(4, ONE_EACH, &times), 100);
     }
 }

@@ -52,26 +52,14 @@ fn no_more_search_than_are_enough() {
     }
     assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
     assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
-    assert!(!counts.begin_search(2));
     _ = counts.end_search(Search::Searching);
-    assert!(counts.begin_search(2));
+    assert!(!counts.begin_search());
+    _ = counts.end_search(Search::Searching);
+    assert!(counts.begin_search());
     while counts.claim_idle(9, MAX_SEARCHING) {}
-    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 2));
-    counts.remove_idle();
     assert_eq!((counts.load().searching(), counts.load().idle()), (7, 1));
-}
-
-#[test]
-fn two_search_while_a_cpu_is_free() {
-    let counts = Counts::default();
-    counts.add_worker();
-    assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 2, 2]);
-    counts.add_worker();
-    assert_eq!([1, 2, 3].map(|cpus| counts.load().search_limit(cpus)), [1, 1, 2]);
-    for is_long in [true, false, true] {
-        counts.note_rest(is_long);
-        assert_eq!(counts.has_stream(), !is_long);
-    }
+    counts.remove_idle();
+    assert_eq!((counts.load().searching(), counts.load().idle()), (7, 0));
 }
 
 #[test]
@@ -101,7 +89,7 @@ fn a_spare_worker_stays_idle_at_the_limit() {
 }
 
 #[test]
-fn nothing_is_claimed_from_an_empty_stack() {
+fn nothing_is_claimed_from_an_empty_list() {
     // The count must not pass through a value below zero.
     assert!(!Counts::default().claim_idle(8, 1));
 }

@@ -1,4 +1,4 @@
-//! What a worker does without a task: it spins, rests on the idle stack, and leaves.
+//! What a worker does without a task: it spins, rests on the idle list, and leaves.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,14 +10,14 @@ use crate::runtime::idle::IdleWithdrawal;
 use crate::runtime::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
-use crate::sync::spin::{outlasts_spin, spin_until};
+use crate::sync::spin::spin_until;
 
 impl Worker {
     /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
     pub(super) fn spin_for_work(&mut self) -> bool {
         let now = self.shared.counts.load();
         // Beside more running workers than CPUs, this one would take the CPU of a thread that has work.
-        if !self.shared.config.spins || now.running() > cpus() || !self.begin_search(now) {
+        if !self.shared.config.spins || now.running() > cpus() || !self.begin_search() {
             return false;
         }
         let shared = &self.shared;
@@ -29,12 +29,12 @@ impl Worker {
         shared.has_work() || (spin_until(must_look) && shared.has_work())
     }
 
-    /// Makes [`Search::Searching`] the worker's search. `false` if enough other workers search.
-    fn begin_search(&mut self, now: Snapshot) -> bool {
+    /// Makes [`Search::Searching`] the worker's search. `false` if another worker searches.
+    fn begin_search(&mut self) -> bool {
         if self.search == Some(Search::Searching) {
             return true;
         }
-        let begins = self.shared.counts.begin_search(now.search_limit(cpus()));
+        let begins = self.shared.counts.begin_search();
         if begins {
             // It still searches, so it owes no look.
             let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));
@@ -42,13 +42,13 @@ impl Worker {
         begins
     }
 
-    /// Gives back what a resting worker does not need, and publishes the worker on the idle stack. The caller looks at the queue.
+    /// Gives back what a resting worker does not need, and publishes the worker on the idle list. The caller looks at the queue.
     pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
         self.context.rest();
-        let relied = self.shared.idle.publish(&self.shared.counts, &self.parker);
+        let relied = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
         let relied = relied.and(self.end_search()).and(freed);
         // Published before it returns its credit: the worker that makes the pool quiet counts as idle when the joiner returns.
         self.return_credit();
@@ -56,7 +56,7 @@ impl Worker {
         relied.fence(&self.shared);
     }
 
-    /// Waits on the idle stack until there is or may be work. Returns why the worker has left instead: then it is off the stack and no
+    /// Waits on the idle list until there is or may be work. Returns why the worker has left instead: then it is off the list and no
     /// longer counted.
     pub(super) fn rest_or_leave(&mut self) -> Option<Retire> {
         let shared = Arc::clone(&self.shared);
@@ -80,7 +80,6 @@ impl Worker {
             }
             match self.parker.park(shared.rest_until(now, since)) {
                 Signal::Unparked => {
-                    shared.counts.note_rest(outlasts_spin(since));
                     self.search = Some(Search::Searching);
                     return None;
                 }
@@ -89,7 +88,7 @@ impl Worker {
             }
         };
         self.withdraw(false);
-        // Race 1: off the stack and still counted. A submitter now relies on this worker. Each change by which it stops returns the
+        // Race 1: off the list and still counted. A submitter now relies on this worker. Each change by which it stops returns the
         // look.
         let is_claimed = self.search.is_some();
         let is_needed = shared.has_work() && !shared.is_above_limit(shared.counts.load());
@@ -106,7 +105,7 @@ impl Worker {
         is_excess
     }
 
-    /// Leaves if it may, and returns whether it has left. The worker is off the idle stack.
+    /// Leaves if it may, and returns whether it has left. The worker is off the idle list.
     pub(super) fn leave(&mut self, why: Retire) -> bool {
         let Some(left) = self.shared.try_retire(why, self.key, self.index) else { return false };
         // Race 19: what follows may call user code, whose submissions must not enter this context. The worker is no longer counted:
@@ -117,7 +116,7 @@ impl Worker {
         true
     }
 
-    /// Leaves the idle stack: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
+    /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
     /// workers may run, or search.
     fn withdraw(&mut self, for_work: bool) -> bool {
         let Shared { counts, idle, sizes, .. } = &*self.shared;
@@ -128,7 +127,7 @@ impl Worker {
             counts.remove_idle();
             true
         };
-        match idle.withdraw(&self.parker, change) {
+        match idle.withdraw(self.index, change) {
             IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
             IdleWithdrawal::Claimed => {
                 // Waits for the claim's signal. A recheck may come before it.

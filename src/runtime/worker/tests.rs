@@ -1,6 +1,4 @@
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use super::{Start, Worker};
 use crate::Builder;
@@ -36,7 +34,7 @@ fn a_worker_that_rests_does_not_search() {
             shared.counts.begin_starting();
             worker.search = Some(Search::Starting);
         } else {
-            assert!(shared.counts.begin_search(1));
+            assert!(shared.counts.begin_search());
             worker.search = Some(Search::Searching);
         }
         worker.begin_rest();
@@ -48,15 +46,15 @@ fn a_worker_that_rests_does_not_search() {
 }
 
 #[test]
-fn a_worker_spins_as_one_of_few_that_search() {
+fn a_worker_spins_while_no_other_searches() {
     let pool = Builder::new().core_size(0).max_size(cpus() + 2).build();
     let shared = pool.shared();
     let mut worker = worker(shared);
-    // As many run as there are CPUs, with this one: one worker searches.
+    // As many run as there are CPUs, with this one.
     for _ in 1..cpus() {
         shared.counts.add_worker();
     }
-    assert!(shared.counts.begin_search(1));
+    assert!(shared.counts.begin_search());
     shared.queue.push(Kind::New, Job::closure(|| ()));
     assert!(!worker.spin_for_work(), "another one searches");
     assert_eq!(worker.search, None);
@@ -78,37 +76,4 @@ fn a_worker_spins_as_one_of_few_that_search() {
         _ = shared.counts.remove_worker();
     }
     _ = shared.counts.end_search(Search::Searching);
-}
-
-#[test]
-fn a_worker_that_is_woken_after_a_short_rest_tells_of_a_stream() {
-    let pool = Builder::new().core_size(1).build();
-    let shared = pool.shared();
-    let counts = &shared.counts;
-    let mut worker = worker(shared);
-    let mut has_stream_after = |pause: Duration| {
-        counts.note_rest(pause.is_zero());
-        let parker = Arc::clone(&worker.parker);
-        let wake = move || {
-            // The time of the rest is the subject.
-            thread::sleep(pause);
-            parker.unpark();
-        };
-        if pause.is_zero() {
-            wake();
-            assert_eq!(worker.rest_or_leave(), None);
-        } else {
-            let waker = thread::spawn(wake);
-            assert_eq!(worker.rest_or_leave(), None);
-            waker.join().unwrap();
-        }
-        // Who wakes a worker has claimed it before.
-        assert!(shared.idle.claim(counts, usize::MAX, 1).is_some());
-        _ = counts.end_search(worker.search.take());
-        counts.has_stream()
-    };
-    // Tried often: the thread may lose its CPU meanwhile.
-    assert!((0..100).any(|_| has_stream_after(Duration::ZERO)));
-    assert!(!has_stream_after(Duration::from_millis(1)));
-    _ = counts.remove_worker();
 }

@@ -16,6 +16,7 @@ use crate::busy::Busy;
 use crate::engines::{Joins, Pool, leak};
 use crate::gate::Gate;
 use crate::latch::Latch;
+use crate::placement::place_workers;
 use crate::{Result, system, tally};
 
 /// What the tasks of `pair` and `open-loop` compute.
@@ -66,7 +67,7 @@ fn run<P: Pool>(
 ) -> Result<Vec<f64>> {
     match (row, setting) {
         (Row::Neighbours, Setting { pause: Some(micros), .. }) => {
-            after_pauses(pool, Duration::from_micros(micros), size, &[0])
+            after_pauses(pool, Duration::from_micros(micros), size, &[0], || Ok(()))
         }
         (Row::Sporadic, _) => Ok(results_after_pauses(pool, size)),
         (Row::Frames, _) => Ok(frames(size, || frame(pool))),
@@ -76,10 +77,21 @@ fn run<P: Pool>(
         (Row::BatchSleep, _) => {
             Ok(frames(size, || batch(pool, workers as u64, |_| thread::sleep(SLEEP))))
         }
-        (Row::Pair, _) => after_pauses(pool, PAIR_PAUSE, size, &[TASK_MICROS; 2]),
+        (Row::Pair, _) => pairs(pool, size, || Ok(())),
+        (Row::PairSame, _) => pairs(pool, size, || place_workers(pool, workers, 1)),
+        (Row::PairApart, _) => pairs(pool, size, || place_workers(pool, workers, 2)),
         (Row::OpenLoop, Setting { load: Some(load), .. }) => open_loop(pool, load, workers, size),
         _ => Err(format!("{row} is no row of latencies, or has no such setting").into()),
     }
+}
+
+/// After each pause, submits two tasks.
+fn pairs<P: Pool>(
+    pool: &'static P,
+    pauses: u64,
+    prepare: impl Fn() -> Result<()>,
+) -> Result<Vec<f64>> {
+    after_pauses(pool, PAIR_PAUSE, pauses, &[TASK_MICROS; 2], prepare)
 }
 
 /// After each pause, submits tasks that compute for that many microseconds each: the longest wait of each group.
@@ -88,10 +100,12 @@ fn after_pauses<P: Pool>(
     pause: Duration,
     pauses: u64,
     tasks: &[u64],
+    prepare: impl Fn() -> Result<()>,
 ) -> Result<Vec<f64>> {
     let waits = Wait::many(pauses * tasks.len() as u64);
     let groups = waits.chunks(tasks.len());
     for group in groups.clone() {
+        prepare()?;
         let expected = tally::total() + tasks.len() as u64;
         let due = now();
         group.iter().zip(tasks).for_each(|(wait, &micros)| wait.submit(pool, due, micros));

@@ -201,6 +201,10 @@ pub(crate) enum Row {
     Relay,
     /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
     Pair,
+    /// The same on workers that have run last on one CPU
+    PairSame,
+    /// The same on workers that have run last on two CPUs
+    PairApart,
     /// The time to start tasks of 100 us at random times, from when each is due, beside a busy process
     OpenLoop,
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
@@ -393,7 +397,8 @@ impl Row {
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => Kind::Latency,
             Row::Batch | Row::BatchSleep => Kind::Latency,
-            Row::Pair | Row::OpenLoop | Row::Stages => Kind::Latency,
+            Row::Pair | Row::PairSame | Row::PairApart => Kind::Latency,
+            Row::OpenLoop | Row::Stages => Kind::Latency,
             Row::Relay => Kind::Pools,
             Row::Backlog => Kind::Both,
             Row::Gather | Row::Requests | Row::Polls => Kind::Requests,
@@ -481,7 +486,9 @@ impl Row {
                 Engine::TokioBlocking,
                 Engine::TokioSharded,
             ],
-            Row::Pair => &[Engine::Elastipool, Engine::RustyPool, Engine::Rayon, Engine::Tokio],
+            Row::Pair | Row::PairSame | Row::PairApart => {
+                &[Engine::Elastipool, Engine::RustyPool, Engine::Rayon, Engine::Tokio]
+            }
             Row::OpenLoop => &[
                 Engine::Elastipool,
                 Engine::RustyPool,
@@ -558,6 +565,7 @@ impl Row {
             Row::MemoryFuture => &[Engine::RustyPool, Engine::AsyncExecutor],
             Row::FibHandles | Row::FibScopes => &[Engine::RayonJoin],
             Row::Quicksort | Row::ScopeTree | Row::Chunks => &[Engine::RayonScope],
+            Row::PairSame | Row::PairApart => &[Engine::Tokio],
             Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
             // It has threads of their own for futures.
             Row::Backlog => &[Engine::TokioBoth],
@@ -597,7 +605,7 @@ impl Row {
             Row::Neighbours | Row::Sporadic | Row::Frames | Row::FramesJoin => vec![2, 4],
             Row::Batch => vec![2, 4],
             Row::BatchSleep => vec![BATCH_SLEEPERS],
-            Row::Relay | Row::Polls => vec![2],
+            Row::Relay | Row::Polls | Row::PairSame | Row::PairApart => vec![2],
             Row::Backlog => vec![2, 8],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair | Row::Collect | Row::Gather => vec![2, 4, 10],
@@ -633,7 +641,7 @@ impl Row {
             }
             Row::Urgent => &[Figure::P50, Figure::P99],
             Row::Stages | Row::Requests | Row::Polls => &[Figure::P50, Figure::P99],
-            Row::Pair => &[Figure::P50, Figure::P90],
+            Row::Pair | Row::PairSame | Row::PairApart => &[Figure::P50, Figure::P90],
             Row::LoadOpen => &[Figure::P50, Figure::P99],
             Row::OpenLoop => &[Figure::P50, Figure::P90, Figure::P99, Figure::P999],
             _ => &[Figure::Value],
@@ -714,6 +722,8 @@ impl Row {
             Row::Neighbours | Row::Sporadic | Row::Pair => 1_000,
             Row::Frames | Row::FramesJoin | Row::Batch => 1_000,
             Row::BatchSleep => 100,
+            // Each takes twice as long.
+            Row::PairSame | Row::PairApart => 500,
             Row::Relay => 20_000,
             // Milliseconds.
             Row::OpenLoop => 1_000,
@@ -840,6 +850,7 @@ impl Row {
             Row::Sporadic | Row::Frames | Row::FramesJoin => Target::ratio(1.1),
             Row::Batch | Row::BatchSleep => Target::ratio(1.0),
             Row::Relay | Row::Pair | Row::OpenLoop => Target::ratio(1.1),
+            Row::PairSame | Row::PairApart => Target::ratio(1.3),
             Row::Collect | Row::Gather => Target::ratio(1.1),
             Row::Stages | Row::Requests | Row::Polls => Target::ratio(1.1),
             // The engine whose futures run late has more time for the closures.

@@ -51,6 +51,8 @@ impl Row {
             Row::Roundtrip => (OneAnswerSoon, "a task, its result, the next"),
             Row::Sporadic => (OneAnswerSoon, "a result after each pause"),
             Row::Pair => (OneAnswerSoon, "two tasks after each pause"),
+            Row::PairSame => (OneAnswerSoon, "both workers on one CPU"),
+            Row::PairApart => (OneAnswerSoon, "both workers on two CPUs"),
             Row::Frames => (OneAnswerSoon, "four tasks for each frame"),
             Row::Batch => (OneAnswerSoon, "48 short tasks at once"),
             Row::BatchSleep => (OneAnswerSoon, "100 sleeps at once"),
@@ -98,7 +100,7 @@ impl Row {
     /// Which settings of a user row count. Those beside busy processes are for information in most rows.
     pub(crate) fn is_user_setting(self, setting: Setting) -> bool {
         match self {
-            Row::OpenLoop => matches!(setting.load, Some(50 | 80)) && setting.busy == 0,
+            Row::OpenLoop => matches!(setting.load, Some(10 | 50 | 80)) && setting.busy == 0,
             Row::Neighbours => setting.pause == Some(300),
             _ => setting.busy == 0,
         }

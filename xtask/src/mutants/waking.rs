@@ -28,25 +28,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "more threads start than there are CPUs", "src/runtime/notify.rs",
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "queued.saturating_sub(in_hooks).max(1)", Unit("pool::tests::no_more_threads_are_starting");
-    "wake: submitters wake one worker only", "src/runtime/notify.rs",
-        "_ => now.search_limit(cpus()),"
-        => "_ => 1,", Unit("pool::tests::two_tasks_at_once");
-    "wake: submitters wake two without a free CPU", "src/runtime/notify.rs",
-        "_ => now.search_limit(cpus()),"
-        => "_ => 2,", Unit("pool::tests::no_second_worker");
-    "wake: a woken worker wakes two in a stream", "src/runtime/look.rs",
-        "if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {" => "if is_notified && shared.work_len() > 1 {", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: submitters wake two in a stream", "src/runtime/notify.rs",
-        "_ if self.counts.has_stream() => 1,"
-        => "_ if self.counts.has_stream() => 2,", Unit("pool::tests::a_submitter_wakes_one_in_a_stream");
-    "wake: a short rest tells of no stream", "src/runtime/worker/rest.rs",
-        "shared.counts.note_rest(outlasts_spin(since));" => "shared.counts.note_rest(true);", Unit("a_worker_that_is_woken_after_a_short_rest");
-    "wake: a long rest tells of a stream", "src/sync/spin.rs",
-        "since.elapsed() >= LIMIT" => "false", Unit("a_worker_that_is_woken_after_a_short_rest");
+    "wake: a submitter wakes a second worker before the first one has its task", "src/runtime/notify.rs",
+        "            Notifier::Submitter | Notifier::BeforeStart => 1,"
+        => "            Notifier::Submitter | Notifier::BeforeStart => 2,", Unit("pool::tests::submissions_wake_one");
+    "race 1: a woken worker wakes no other", "src/runtime/look.rs",
+        "let is_notified = shared.look_as(Notifier::Woken);"
+        => "let is_notified = false;", Model("notify::a_submitter_relies_on_a_woken_worker");
     "wake: a task wakes a worker beside one that wakes up", "src/runtime/notify.rs",
-        "            searching => self.work_len() <= searching,\n" => "            _ => false,\n", Unit("pool::tests::one_task_is_left");
+        "searching >= notifier.enough_searchers() || self.work_len() <= searching"
+        => "searching >= notifier.enough_searchers()", Unit("pool::tests::submissions_wake_one");
     "wake: a woken worker wakes one other", "src/runtime/look.rs",
-        "if is_notified && !shared.counts.has_stream() && shared.work_len() > 1 {" => "if false && is_notified {", Unit("pool::tests::a_woken_worker_wakes_two");
+        "if is_notified && shared.work_len() > 1 {" => "if false && is_notified {", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a woken worker leaves the rest to any other", "src/runtime/notify.rs",
         "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a thread is started for a task that was taken", "src/runtime/notify.rs",
@@ -96,9 +88,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
         => "            if false {\n                return Err(StartError::Over);", Model("futures::a_slow_wake_versus_shutdown");
-    "law 5: the oldest idle worker is woken", "src/runtime/idle.rs",
-        "if counts.claim_idle(max, enough) { parkers.pop() } else { None }"
-        => "if counts.claim_idle(max, enough) { Some(parkers.remove(0)) } else { None }", Test("law_05_cold", "");
+    "law 5: the highest index is woken first", "src/runtime/idle.rs",
+        "if counts.claim_idle(max, enough) { workers.pop() } else { None }"
+        => "if counts.claim_idle(max, enough) { Some(workers.remove(0)) } else { None }", Test("law_05_cold", "lowest_index");
+    "law 5: the worker that went idle last is woken first", "src/runtime/idle.rs",
+        "workers.insert(place, worker);"
+        => "workers.push((worker, place).0);", Test("law_05_cold", "lowest_index");
     "law 7: a refused worker is counted", "src/runtime/spawn.rs",
         "                registry.refused += 1;\n"
         => "                self.counts.add_worker();\n", Test("law_07_refusal_proof", "");
@@ -113,22 +108,22 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
     "spin: a spinning worker is still starting", "src/runtime/worker/rest.rs",
         "let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));"
-        => "self.search = Some(Search::Searching);", Unit("worker::tests::a_worker_spins_as_one");
+        => "self.search = Some(Search::Searching);", Unit("worker::tests::a_worker_spins_while");
     "spin: a worker spins beside any number of others", "src/runtime/worker/rest.rs",
-        "now.running() > cpus() || !self.begin_search(now)"
-        => "!self.begin_search(now)", Unit("worker::tests::a_worker_spins_as_one");
-    "spin: any number of workers spin", "src/runtime/worker/rest.rs",
-        "self.shared.counts.begin_search(now.search_limit(cpus()))"
-        => "self.shared.counts.begin_search(7)", Unit("worker::tests::a_worker_spins_as_one");
+        "now.running() > cpus() || !self.begin_search()"
+        => "{ let _ = now; !self.begin_search() }", Unit("worker::tests::a_worker_spins_while");
+    "spin: any number of workers spin", "src/runtime/counts.rs",
+        "(now.searching() == 0).then(|| now.0 + ONE_SEARCHING)"
+        => "(now.searching() < 7).then(|| now.0 + ONE_SEARCHING)", Unit("worker::tests::a_worker_spins_while");
     "start: a worker starts a thread for the task of one that is starting", "src/runtime/notify.rs",
         "        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());"
         => "        let fills_core = false;", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
     "start: a refused start below core_size is not tried again", "src/runtime/spawn.rs",
         "            self.counts.end_search(Search::Starting).look(self);\n"
         => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
-    "start: an idle worker is still starting", "src/runtime/worker/rest.rs",
+    "race 1: a worker rests with its search", "src/runtime/worker/rest.rs",
         "relied.and(self.end_search()).and(freed);"
-        => "relied.and(freed);", Unit("worker::tests::a_worker_that_rests_does_not_search");
+        => "relied.and(freed);", Model("notify::a_woken_worker_finds_nothing");
     "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
         "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
         => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");

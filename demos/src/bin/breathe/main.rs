@@ -8,7 +8,7 @@
 //!
 //! The bursts show
 //! - what `core_size`, `max_size` and `keep_alive` do: workers start for a burst, and end when they were idle for long enough,
-//! - that a trickle of short tasks does not keep surplus workers alive, because the worker that went idle last is woken first,
+//! - that a trickle of short tasks does not keep surplus workers alive, because the worker with the lowest index is woken first,
 //! - that workers in [`blocking`](elastipool::blocking) regions do not count against `max_size`,
 //! - [`ThreadPool::stats`], which is read once in a while from outside.
 //!
