@@ -65,7 +65,8 @@ pub struct Map<I: Iterator, R> {
     /// `None` once no further input is taken.
     inputs: Option<Peekable<I>>,
     function: Function<I::Item, R>,
-    in_flight: usize,
+    /// How many inputs may be in flight, if the user has set it.
+    in_flight: Option<usize>,
     /// Whether the result is the last one. `None` unless the function can fail.
     is_last: Option<fn(&R) -> bool>,
     /// The tasks whose results have not been returned, by the numbers of their inputs.
@@ -80,9 +81,8 @@ pub struct Map<I: Iterator, R> {
 impl ThreadPool {
     /// Calls a function with each input, on the workers. Returns an iterator over the results, in the order of the inputs.
     ///
-    /// [`Map`] says when inputs are taken, what a panic does, and how it waits. By default, the number of inputs in flight is
-    /// twice the number of CPUs that the process may use. That keeps the CPUs busy with calls that compute. For calls that wait, such as for the network, set how
-    /// [many](Map::in_flight).
+    /// [`Map`] says when inputs are taken, what a panic does, and how it waits. [`in_flight`](Map::in_flight) says how many inputs are
+    /// taken ahead.
     ///
     /// ```
     /// use std::fs;
@@ -111,7 +111,7 @@ impl ThreadPool {
             line: Location::caller(),
             inputs: Some(inputs.into_iter().peekable()),
             function: Arc::new(Box::new(function)),
-            in_flight: 2 * cpus(),
+            in_flight: None,
             is_last: None,
             handles: Handles::new(),
             taken: 0,
@@ -153,6 +153,10 @@ where
 {
     /// Sets how many inputs may be in flight: taken, and without a result that was returned.
     ///
+    /// By default, in a pool that finds its size ([`Growth::Measured`](crate::Growth::Measured)) as many as workers may run, and one for
+    /// each CPU. So the pool grows if the calls sleep, and the memory is bounded by `max_size`. In other pools, two for each CPU: that keeps
+    /// the CPUs busy with calls that compute. For calls that wait, such as for the network, set a number there.
+    ///
     /// # Panics
     /// If `count` is 0: no input could be taken.
     ///
@@ -171,7 +175,7 @@ where
             count > 0,
             "the number of inputs in flight is 0; it must be at least 1, or no input could be taken"
         );
-        self.in_flight = count;
+        self.in_flight = Some(count);
         self
     }
 
@@ -260,9 +264,10 @@ where
     /// A worker that runs the oldest call itself leaves the entry of that call in its local queue, behind those of newer calls. If no
     /// other worker takes entries, it submits nothing until it has run the newest call: then it drops them.
     fn limit(&self) -> usize {
+        let most = self.most_in_flight();
         let worker = context::current(self.pool.shared());
-        let is_behind = worker.is_some_and(|worker| worker.local_len() / 2 >= self.in_flight);
-        if is_behind { 1 } else { self.in_flight }
+        let is_behind = worker.is_some_and(|worker| worker.local_len() / 2 >= most);
+        if is_behind { 1 } else { most }
     }
 
     /// Blocks for the next result. `None` if no input is in flight.
@@ -314,6 +319,15 @@ where
 }
 
 impl<I: Iterator, R> Map<I, R> {
+    fn most_in_flight(&self) -> usize {
+        let sizes = &self.pool.shared().sizes;
+        self.in_flight.unwrap_or_else(|| match sizes.follows_measurements() {
+            // More than may run: a pool grows only while tasks are queued.
+            true => sizes.limit() + cpus(),
+            false => 2 * cpus(),
+        })
+    }
+
     /// Takes no further input, and cancels the tasks that are queued.
     fn stop(&mut self) {
         let handles = mem::take(&mut self.handles);
@@ -412,7 +426,10 @@ impl<I: Iterator, R> fmt::Debug for Map<I, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Map")
             .field("pool", &self.pool.name())
-            .field("in_flight", &format_args!("{} of {}", self.handles.len(), self.in_flight))
+            .field(
+                "in_flight",
+                &format_args!("{} of {}", self.handles.len(), self.most_in_flight()),
+            )
             .field("taken", &self.taken)
             .field("is_ordered", &self.to_poll.is_none())
             .finish()

@@ -32,11 +32,14 @@
 mod futures;
 
 use std::cell::RefCell;
+use std::cmp;
+use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::iter;
 use std::marker::PhantomData;
 use std::mem;
-use std::panic::resume_unwind;
+use std::panic::{Location, resume_unwind};
 use std::pin::{Pin, pin};
 use std::process;
 use std::sync::Arc;
@@ -57,10 +60,11 @@ use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::shared::Shared;
 use crate::runtime::submit::{Accepted, Patience, is_boxed};
-use crate::sync::thread_local;
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
 use crate::sync::unwind::{Contained, Payload, contain, discard};
+use crate::sync::{Mutex, thread_local};
+use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
@@ -446,13 +450,14 @@ impl<'scope> Scope<'scope, '_> {
     ///
     /// The items are divided into four tasks for each worker that may run now ([`Growth::Measured`](crate::Growth::Measured): as
     /// many as keep the CPUs busy; otherwise `max_size`), so that a worker that ends early has more to do. With fewer items each
-    /// is a task. The order of the calls is not promised.
+    /// is a task. If more workers may run later, because the items wait or `max_size` was raised, further tasks take what is left. The
+    /// order of the calls is not promised.
     ///
     /// For the data parallelism of iterators (maps, sums, sorting), rayon has more to offer.
     ///
     /// # Panics
-    /// If the pool is closed. If `f` panics, the [scope](ThreadPool::scope) resumes the panic; the items of the same task that
-    /// come later are dropped.
+    /// If the pool is closed. If `f` panics, the [scope](ThreadPool::scope) resumes the panic, and some of the items that come
+    /// later may be dropped: at most the share of the task.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -468,15 +473,55 @@ impl<'scope> Scope<'scope, '_> {
         F: Fn(I::Item) + Send + Sync + 'scope,
     {
         let mut items = items.into_iter();
+        let len = items.len();
+        let share = self.share(len);
+        let pieces = iter::from_fn(|| Some(items.by_ref().take(share).collect::<Vec<_>>()));
+        let left: VecDeque<_> = pieces.take_while(|piece| !piece.is_empty()).collect();
+        let tasks = left.len();
+        let state = Mutex::new(Items { left, tasks });
+        let items = Arc::new(ForEach { f, len, line: Location::caller(), state });
+        for _ in 0..tasks {
+            let items = Arc::clone(&items);
+            self.execute(move || self.visit(&items, share));
+        }
+    }
+
+    /// Returns how many of `len` items each task visits.
+    fn share(&self, len: usize) -> usize {
         let workers = self.pool.shared().sizes.limit();
-        let len = items.len().div_ceil(workers.saturating_mul(4)).max(1);
-        let f = Arc::new(f);
-        loop {
-            let (f, part) = (Arc::clone(&f), items.by_ref().take(len).collect::<Vec<_>>());
-            if part.is_empty() {
-                return;
-            }
-            self.execute(move || part.into_iter().for_each(|item| f(item)));
+        len.div_ceil(workers.saturating_mul(4)).max(1)
+    }
+
+    /// Visits a share of the items, as long as there are any. In a pool that may grow, takes one item first, then at most eight times
+    /// as many as it has visited: while the task is busy with these, workers that come later take what it has left.
+    fn visit<T, F>(&'scope self, items: &Arc<ForEach<T, F>>, share: usize)
+    where
+        T: Send + 'scope,
+        F: Fn(T) + Send + Sync + 'scope,
+    {
+        let sizes = &self.pool.shared().sizes;
+        let mut visited = 0;
+        while visited < share {
+            let now = self.share(items.len);
+            let most = if sizes.limit() < sizes.max() { (8 * visited).max(1) } else { now };
+            let Some(piece) = items.state.lock().take(cmp::min(most, now)) else { return };
+            visited += piece.len();
+            self.divide(items, now);
+            piece.into_iter().for_each(&items.f);
+        }
+    }
+
+    /// Adds tasks until there is one for each `share`. If the pool accepts none, those that there are visit all items.
+    fn divide<T, F>(&'scope self, items: &Arc<ForEach<T, F>>, share: usize)
+    where
+        T: Send + 'scope,
+        F: Fn(T) + Send + Sync + 'scope,
+    {
+        while items.state.lock().lacks_tasks(items.len.div_ceil(share)) {
+            let Ok(accepted) = self.route().accept(Patience::None, items.line) else { return };
+            items.state.lock().tasks += 1;
+            let items = Arc::clone(items);
+            self.add_closure(accepted, move || self.visit(&items, share));
         }
     }
 
@@ -577,6 +622,38 @@ fn evaluation<R>(task: impl FnOnce() -> R, promise: Promise<R>) -> impl FnOnce()
 fn deliver<R>((task, promise): (impl FnOnce() -> R, Contained<Promise<R>>)) -> Outcome {
     let result = contain(task);
     settle(promise.into_inner(), result)
+}
+
+/// What the tasks of a [`Scope::for_each`] share.
+struct ForEach<T, F> {
+    f: F,
+    /// How many items there were.
+    len: usize,
+    line: Line,
+    state: Mutex<Items<T>>,
+}
+
+struct Items<T> {
+    /// Those that no task has taken, in pieces.
+    left: VecDeque<Vec<T>>,
+    /// How many tasks have been added. The shares of the first ones are all items together, so none is left.
+    tasks: usize,
+}
+
+impl<T> Items<T> {
+    fn lacks_tasks(&self, wanted: usize) -> bool {
+        self.tasks < wanted && !self.left.is_empty()
+    }
+
+    fn take(&mut self, most: usize) -> Option<Vec<T>> {
+        let mut piece = self.left.pop_front()?;
+        // Cut in eighths, so that the next piece has its size already: the cuts of a piece copy each item about once.
+        while piece.len() > most {
+            let rest = piece.split_off(most.max(piece.len() / 8));
+            self.left.push_front(rest);
+        }
+        Some(piece)
+    }
 }
 
 /// A future of a scope, without its lifetime. All of them have this type, so what polls them is compiled once.

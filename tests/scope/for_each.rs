@@ -5,7 +5,7 @@ use crate::common;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Drops, HOUR, LIMIT, block};
+use common::{Drops, Gate, HOUR, LIMIT, block};
 use elastipool::ThreadPool;
 
 #[test]
@@ -62,4 +62,40 @@ fn a_pool_that_finds_its_size_gets_few_tasks() {
     pool.scope(|scope| scope.for_each(0..16_000, |_: u32| ()));
     assert!(pool.join_timeout(LIMIT));
     assert!(pool.stats().completed <= 4 * workers, "{:?}", pool.stats());
+}
+
+#[test]
+fn items_that_wait_are_divided_as_more_may_run() {
+    let builders = [ThreadPool::builder(), ThreadPool::builder().queue_capacity(1)];
+    for pool in builders.map(elastipool::Builder::build) {
+        let items = Gate::new();
+        pool.scope(|scope| scope.for_each(0..64, |_: u32| items.meet(64)));
+        assert!(pool.join_timeout(LIMIT));
+    }
+}
+
+#[test]
+fn tasks_that_run_leave_items_to_workers_that_come_later() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let items = Gate::new();
+    pool.scope(|scope| {
+        scope.for_each(0..64, |_: u32| items.meet(16));
+        items.wait_for(1);
+        pool.set_max_size(16).unwrap();
+    });
+}
+
+#[test]
+fn a_task_visits_its_share_and_ends() {
+    // Another task of the only worker runs between two tasks of the scope.
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let gate = block(&pool);
+    let visited = AtomicUsize::new(0);
+    let seen = pool.scope(|scope| {
+        scope.for_each(0..400, |_: u32| _ = visited.fetch_add(1, Ordering::SeqCst));
+        let seen = scope.evaluate(|| visited.load(Ordering::SeqCst));
+        gate.open();
+        seen.await_complete()
+    });
+    assert_eq!(seen % 100, 0);
 }

@@ -15,7 +15,7 @@ use std::thread;
 use common::{
     CountingWaker, Drops, Gate, HOUR, block, dawdle, millis, panic_text, settled, value, wait_until,
 };
-use elastipool::{Map, MapStream, ThreadPool};
+use elastipool::{Growth, Map, MapStream, ThreadPool};
 use futures::stream::FusedStream;
 use futures::{Stream, StreamExt};
 
@@ -115,6 +115,37 @@ fn as_many_calls_run_at_a_time_as_may_be_in_flight() {
     let pool = pool(8);
     let seats = Gate::new();
     assert_eq!(pool.map(0..8, move |_| seats.meet(8)).in_flight(8).count(), 8);
+}
+
+/// Takes results of calls that sleep until the pool has had `wanted` workers.
+fn grow(pool: &ThreadPool, wanted: usize) {
+    let sleep = |n: u64| (thread::sleep(millis(1)), n).1;
+    let mut results = pool.try_map(0.., move |n| Ok::<_, ()>(sleep(n)));
+    wait_until("the pool grows", || {
+        results.next().is_some() && pool.stats().peak_workers >= wanted
+    });
+}
+
+#[test]
+fn calls_that_sleep_let_the_default_pool_grow() {
+    let pool = ThreadPool::default();
+    grow(&pool, pool.max_size().min(4 * pool.core_size()));
+}
+
+#[test]
+fn one_input_for_each_worker_that_may_run_is_in_flight_and_one_for_each_cpu() {
+    let cpus = ThreadPool::default().core_size();
+    let max_size = 4 * cpus;
+    let pool = ThreadPool::builder().growth(Growth::measured(cpus)).max_size(max_size).build();
+    grow(&pool, max_size);
+    let (taken, inputs) = counted(0..);
+    let mut results = pool.map(inputs, |n| n);
+    let mut most = 0;
+    for returned in 0..2_000 {
+        results.next();
+        most = most.max(taken.load(Ordering::SeqCst) - returned);
+    }
+    assert!((2 * cpus + 1..=max_size + cpus).contains(&most), "{most} in flight");
 }
 
 #[test]
