@@ -81,10 +81,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "rposition(|(of, _)| *of == queue || true);", Test("scope", "opened_in::after_a_scope_of_another_pool");
     "for_each: no task is added when more workers may run", "src/scope.rs",
         "self.tasks < wanted && "
-        => "self.tasks == 0 && self.tasks < wanted && ", Test("for_each", "items_that_wait_are_divided");
+        => "self.tasks == 0 && self.tasks < wanted && ", Test("scope", "items_that_wait_are_divided");
     "for_each: a task takes its share at once", "src/scope.rs",
         "if sizes.limit() < sizes.max() {"
-        => "if false {", Test("for_each", "items_that_wait_are_divided");
+        => "if false {", Test("scope", "items_that_wait_are_divided");
     "scope: a list keeps its memory however large it is", "src/task/unstarted.rs",
         "        self.tasks.shrink_to(KEPT_TASKS);\n"
         => "", Unit("unstarted::tests::a_large_list");

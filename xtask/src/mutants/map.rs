@@ -21,7 +21,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "if is_behind && self.taken == 0 { 1 }", Unit("map::tests::the_only_worker_leaves_few_entries");
     "map: as few calls are in flight in a pool that grows", "src/map.rs",
         "true => sizes.limit() + cpus(),"
-        => "true => 2 * cpus(),", Test("map", "calls_that_sleep_let_the_default_pool_grow");
+        => "true => 2 * cpus(),", Test("scope", "calls_that_sleep_let_the_default_pool_grow");
     "map: a stream waits for capacity while a call is in flight", "src/map.rs",
         "map.fill(false)"
         => "map.fill(true)", Test("scope", "a_stream_does_not_block_at_a_full_queue");
