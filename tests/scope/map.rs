@@ -117,13 +117,20 @@ fn as_many_calls_run_at_a_time_as_may_be_in_flight() {
     assert_eq!(pool.map(0..8, move |_| seats.meet(8)).in_flight(8).count(), 8);
 }
 
-/// Takes results of calls that sleep until the pool has had `wanted` workers.
+/// Takes results of calls that sleep until `wanted` of them have run at a time.
 fn grow(pool: &ThreadPool, wanted: usize) {
-    let sleep = |n: u64| (thread::sleep(millis(1)), n).1;
-    let mut results = pool.try_map(0.., move |n| Ok::<_, ()>(sleep(n)));
-    wait_until("the pool grows", || {
-        results.next().is_some() && pool.stats().peak_workers >= wanted
-    });
+    let running = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&most);
+    let sleep = move |_: u64| {
+        most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+        thread::sleep(millis(1));
+        running.fetch_sub(1, Ordering::SeqCst);
+        Ok::<_, ()>(())
+    };
+    let mut results = pool.try_map(0.., sleep);
+    let has_grown = || seen.load(Ordering::SeqCst) >= wanted;
+    wait_until("as many run", || results.next().is_some() && has_grown());
 }
 
 #[test]
