@@ -131,6 +131,7 @@ impl ThreadPool {
     {
         let inner = Inner {
             route: self.owned_route(),
+            _view: self.view.clone(),
             state: Mutex::new(GroupState::new()),
             unstarted: Unstarted::new(),
         };

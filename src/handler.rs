@@ -8,6 +8,7 @@ use crate::error::Rejected;
 use crate::pool::ThreadPool;
 use crate::runtime::route::OwnedRoute;
 use crate::runtime::submit::{Patience, is_boxed};
+use crate::runtime::view::ViewHandle;
 use crate::task::job::Job;
 
 /// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
@@ -37,6 +38,8 @@ use crate::task::job::Job;
 /// ```
 pub struct Handler<T> {
     route: OwnedRoute,
+    /// Keeps the reserve of the route's view.
+    view: Option<ViewHandle>,
     function: Function<T>,
 }
 
@@ -58,7 +61,11 @@ impl ThreadPool {
         F: Fn(T) + Send + Sync + 'static,
         T: Send + 'static,
     {
-        Handler { route: self.owned_route(), function: Arc::new(Box::new(function)) }
+        Handler {
+            route: self.owned_route(),
+            view: self.view.clone(),
+            function: Arc::new(Box::new(function)),
+        }
     }
 }
 
@@ -121,7 +128,8 @@ impl<T: Send + 'static> Handler<T> {
 
 impl<T> Clone for Handler<T> {
     fn clone(&self) -> Self {
-        Handler { route: self.route.clone(), function: Arc::clone(&self.function) }
+        let (route, view) = (self.route.clone(), self.view.clone());
+        Handler { route, view, function: Arc::clone(&self.function) }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::shared::{Config, Shared};
 use crate::runtime::sizes::Sizes;
 use crate::runtime::submit::{Accepted, Patience};
-use crate::runtime::view::ViewCore;
+use crate::runtime::view::ViewHandle;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Run};
 
@@ -62,7 +62,7 @@ use crate::task::job::{Job, Run};
 pub struct ThreadPool {
     pub(crate) handle: Arc<Handle>,
     /// `None`: the default view.
-    pub(crate) view: Option<Arc<ViewCore>>,
+    pub(crate) view: Option<ViewHandle>,
 }
 
 /// Closes the pool when the last [`ThreadPool`] is dropped.
@@ -94,7 +94,7 @@ impl ThreadPool {
 
     /// Returns where tasks go that are submitted through this handle.
     pub(crate) fn route(&self) -> Route<'_> {
-        Route { shared: self.shared(), view: self.view.as_ref() }
+        Route { shared: self.shared(), view: self.view.as_ref().map(ViewHandle::core) }
     }
 
     /// Returns where tasks go that are submitted later, without a handle of the pool.
@@ -380,7 +380,7 @@ impl Accepted<'_> {
 
 impl PartialEq for ThreadPool {
     fn eq(&self, other: &Self) -> bool {
-        let view = |pool: &Self| pool.view.as_ref().map(Arc::as_ptr);
+        let view = |pool: &Self| pool.view.as_deref().map(|view| view.id);
         Arc::ptr_eq(&self.handle, &other.handle) && view(self) == view(other)
     }
 }

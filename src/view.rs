@@ -11,7 +11,7 @@ use crate::priority::Priority;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Terms;
-use crate::runtime::view::{QueueTimeout, ViewCore, ViewPool};
+use crate::runtime::view::{QueueTimeout, ViewCore, ViewHandle, ViewPool};
 use crate::sync::Counter;
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
@@ -57,7 +57,8 @@ use crate::sync::Counter;
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
 ///
 /// A view's handle keeps the pool open, as every handle does. Dropping a view closes nothing: its accepted tasks run. Once no
-/// handle, task, future or weak handle of a view is left, its reserve is free for others.
+/// handle, task, future or weak handle of a view is left, its reserve is free for others. (A task that has ended is none, whoever keeps
+/// one of its wakers, or its handle.)
 ///
 /// # How tasks are chosen
 /// A worker that has ended a task takes the next one of the highest [priority](ViewBuilder::priority) with queued tasks, and
@@ -521,7 +522,7 @@ impl ViewBuilder {
         timeout.set(queue_timeout)?;
         let id = pool.shared().add_view(terms)?;
         let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.0));
-        pool.view = Some(Arc::new(ViewCore {
+        pool.view = Some(ViewHandle::new(Arc::new(ViewCore {
             id,
             name,
             queue_timeout: timeout,
@@ -529,7 +530,8 @@ impl ViewBuilder {
             metrics: CallerMetrics::default(),
             rejected: Counter::default(),
             pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,
-        }));
+            holders: Counter::default(),
+        })));
         Ok(View(pool))
     }
 }

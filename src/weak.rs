@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
 use crate::runtime::context::{find_handle, running_task};
-use crate::runtime::view::ViewCore;
+use crate::runtime::view::ViewHandle;
 use crate::sync::unwind::discard;
 use crate::view::View;
 
@@ -57,7 +57,7 @@ use crate::view::View;
 #[derive(Clone)]
 pub struct WeakThreadPool {
     handle: Weak<Handle>,
-    view: Option<Arc<ViewCore>>,
+    view: Option<ViewHandle>,
 }
 
 /// # Weak handles
@@ -111,7 +111,10 @@ impl ThreadPool {
     pub fn current() -> Option<WeakThreadPool> {
         let task = running_task()?;
         let handle = find_handle(task.pool)?.downcast::<Handle>().ok()?;
-        let weak = WeakThreadPool { handle: Arc::downgrade(&handle), view: task.view };
+        let weak = WeakThreadPool {
+            handle: Arc::downgrade(&handle),
+            view: task.view.map(ViewHandle::new),
+        };
         // If it has become the last one, this closes the pool, which may run user code.
         discard(handle);
         Some(weak)
@@ -175,7 +178,7 @@ impl WeakThreadPool {
 /// Weak handles are equal if they are of the same pool, whether or not it still exists, and of the same view.
 impl PartialEq for WeakThreadPool {
     fn eq(&self, other: &Self) -> bool {
-        let view = |pool: &Self| pool.view.as_ref().map(Arc::as_ptr);
+        let view = |pool: &Self| pool.view.as_deref().map(|view| view.id);
         self.handle.ptr_eq(&other.handle) && view(self) == view(other)
     }
 }

@@ -43,6 +43,7 @@ use crate::runtime::poll_wait::PollWait;
 use crate::runtime::region::has_passed;
 use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
 use crate::runtime::trampoline::off_trampoline;
+use crate::runtime::view::ViewHandle;
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
@@ -54,6 +55,8 @@ use crate::token::{CancellationToken, TokenOwner};
 
 pub(super) struct Inner<E> {
     pub(super) route: OwnedRoute,
+    /// Keeps the reserve of the route's view.
+    pub(super) _view: Option<ViewHandle>,
     pub(super) state: Mutex<GroupState<E>>,
     /// Unstarted tasks that hold a slot.
     pub(super) unstarted: Arc<Unstarted>,

@@ -1,8 +1,11 @@
 //! Views: limits, reserves, closing, regions, sizes, bounded queues and timeouts.
 
+use std::future::poll_fn;
+use std::task::Poll;
+
 use super::{
-    Arc, AtomicUsize, Gate, Ordering, Relaxed, builder, counting, explore, explore_both, pool,
-    thread,
+    Arc, AtomicUsize, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, explore_both,
+    pool, thread,
 };
 use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
@@ -88,6 +91,28 @@ fn the_end_of_a_reserve_versus_submit() {
         let dropper = thread::spawn(move || drop(view));
         super::pair().into_iter().for_each(|task| pool.execute(task));
         dropper.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 15: the last handle of a view is dropped while its last future ends, of which a waker is kept. Of two tasks one needs the other,
+/// and the reserve's place.
+#[test]
+fn the_end_of_a_reserve_versus_the_last_task() {
+    explore(1, || {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let kept = Arc::new(Mutex::new(None));
+        let waker = Arc::clone(&kept);
+        view.spawn(poll_fn(move |context| {
+            *waker.lock().unwrap() = Some(context.waker().clone());
+            Poll::Ready(())
+        }));
+        drop(view);
+        super::pair().into_iter().for_each(|task| pool.execute(task));
+        pool.join();
+        let kept = kept.lock().unwrap().take();
+        drop(kept);
         pool.shutdown_join();
     });
 }

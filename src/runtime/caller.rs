@@ -73,7 +73,7 @@ impl Route<'_> {
 
     pub(super) fn finish_on_caller(self, count: usize) {
         if let Some(view) = self.view {
-            view.in_flight.finish(count);
+            view.finish(count);
         }
         let status = self.shared.finish(count);
         if status.is_quiet() && self.shared.counts.load().total() == 1 {

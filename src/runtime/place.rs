@@ -194,8 +194,13 @@ impl Shared {
 }
 
 impl ViewPool for Shared {
+    fn end_reserve(self: Arc<Self>, id: ViewId) {
+        let changed = self.change_view(id, |terms| terms.reserve = 0);
+        debug_assert!(changed.is_ok(), "a view may have no reserve");
+    }
+
     fn remove_view(self: Arc<Self>, id: ViewId) {
-        // Race 15: its reserve is free for others.
+        // Race 15: its places are free for others.
         self.policy.remove(&self.sizes, id).look(&self);
     }
 }

@@ -243,7 +243,7 @@ impl<'a> Route<'a> {
     #[inline]
     pub(crate) fn count_accepted(self) -> Result<Option<Rc<WorkerContext>>, Refusal> {
         // Race 10: the view's word decides, as the pool's does.
-        if self.view.is_some_and(|view| !view.in_flight.accept(1)) {
+        if self.view.is_some_and(|view| !view.accept()) {
             self.count_rejection();
             return Err(Refusal::ViewClosed);
         }
@@ -256,7 +256,7 @@ impl<'a> Route<'a> {
             return Ok(context);
         }
         if let Some(view) = self.view {
-            view.in_flight.finish(1);
+            view.finish(1);
         }
         self.count_rejection();
         Err(Refusal::Closed)

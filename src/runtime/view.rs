@@ -1,6 +1,7 @@
 //! A view of a pool, as the runtime sees it: what its tasks and handles share. The public type is `crate::View`.
 
 // The timeout is not part of the protocol, so models do not explore its lock.
+use std::ops::Deref;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,17 @@ use crate::task::job::{Job, Outcome};
 
 /// The pool as its views see it: it uses this module, and not the reverse.
 pub(crate) trait ViewPool: Send + Sync {
+    /// Gives a view's reserve to others: it has no handle and no task.
+    fn end_reserve(self: Arc<Self>, id: ViewId);
+
     /// Removes a view that nothing refers to any more.
     fn remove_view(self: Arc<Self>, id: ViewId);
 }
 
 /// See the [module's documentation](self).
 ///
-/// Handles, queued tasks and futures refer to it. Dropping the last reference removes it from its pool.
+/// Handles, entries and the memory of tasks refer to it. Dropping the last reference removes it from its pool. Its reserve ends before,
+/// with its last handle and task: the memory of an ended task stays while a user keeps one of its wakers.
 pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
@@ -31,6 +36,43 @@ pub(crate) struct ViewCore {
     pub(crate) metrics: CallerMetrics,
     pub(crate) rejected: Counter,
     pub(crate) pool: Weak<dyn ViewPool>,
+    /// Its handles, and its own tasks in flight. None is added to zero.
+    pub(crate) holders: Counter,
+}
+
+/// What a handle keeps of its view, and of its reserve.
+pub(crate) struct ViewHandle(Arc<ViewCore>);
+
+impl ViewHandle {
+    /// The caller has a handle of the view, or runs a task of it.
+    pub(crate) fn new(view: Arc<ViewCore>) -> Self {
+        view.holders.increment();
+        ViewHandle(view)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<ViewCore> {
+        &self.0
+    }
+}
+
+impl Clone for ViewHandle {
+    fn clone(&self) -> Self {
+        ViewHandle::new(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for ViewHandle {
+    fn drop(&mut self) {
+        self.0.release(1);
+    }
+}
+
+impl Deref for ViewHandle {
+    type Target = ViewCore;
+
+    fn deref(&self) -> &ViewCore {
+        &self.0
+    }
 }
 
 /// How long a task may wait for its start.
@@ -76,6 +118,32 @@ impl ViewCore {
         Some(Expiry::new(deadline))
     }
 
+    /// Accepts a task. `false` if the view is closed.
+    #[must_use]
+    pub(crate) fn accept(&self) -> bool {
+        let is_accepted = self.in_flight.accept(1);
+        if is_accepted {
+            self.holders.increment();
+        }
+        is_accepted
+    }
+
+    /// Ends `count` accepted tasks.
+    pub(crate) fn finish(&self, count: usize) {
+        self.in_flight.finish(count);
+        self.release(count);
+    }
+
+    /// The last one ends the reserve.
+    fn release(&self, count: usize) {
+        if self.holders.subtract(count) > 0 {
+            return;
+        }
+        if let Some(pool) = self.pool.upgrade() {
+            pool.end_reserve(self.id);
+        }
+    }
+
     pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
         self.metrics.count(count);
     }
@@ -90,7 +158,7 @@ impl ViewCore {
             }
         });
         if is_end {
-            self.in_flight.finish(1);
+            self.finish(1);
         }
     }
 

@@ -173,6 +173,11 @@ impl Counter {
         }
     }
 
+    /// Subtracts `count` and returns the rest.
+    pub(crate) fn subtract(&self, count: usize) -> usize {
+        self.0.fetch_sub(count, std_atomic::Ordering::Relaxed) - count
+    }
+
     /// Undoes one [`increment`](Self::increment).
     pub(crate) fn decrement(&self) {
         self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);

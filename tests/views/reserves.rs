@@ -1,10 +1,27 @@
 //! `reserve`: capacity that others leave free.
 
+use std::any::Any;
+#[cfg(feature = "async")]
+use std::future::pending;
+#[cfg(feature = "async")]
+use std::pin::Pin;
+use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::Mutex;
+#[cfg(feature = "async")]
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use crate::common::{Gate, wait_until};
+#[cfg(feature = "async")]
+use crate::common::LIMIT;
+use crate::common::{Gate, block, wait_until};
 use crate::{Level, at_gate, pool};
+#[cfg(feature = "async")]
+use elastipool::JoinSet;
+use elastipool::View;
+#[cfg(feature = "async")]
+use futures::FutureExt;
 
 /// Others never occupy the reserved worker, and the view's task finds it at once.
 #[test]
@@ -91,6 +108,115 @@ fn the_end_of_a_reserve_lets_others_start() {
         gate.wait_for(2);
         gate.open();
         pool.shutdown_join();
+    }
+}
+
+/// Has a task of the view end whose wakers are kept. Returns what else of it the user keeps.
+#[cfg(feature = "async")]
+type End = fn(&View, Wakers) -> Box<dyn Any>;
+
+/// A user may keep wakers, handles and cancellers of tasks that have ended. The others have the reserve all the same, and a new view can.
+#[cfg(feature = "async")]
+#[test]
+fn an_ended_task_keeps_no_reserve() {
+    let ends: [End; 7] = [
+        |view, wakers| {
+            view.spawn(wakers);
+            Box::new(())
+        },
+        |view, wakers| Box::new(view.spawn_await(wakers)),
+        |view, wakers| {
+            Box::new(view.spawn_await(wakers.map(|()| -> u8 { panic!("on purpose") })).shared())
+        },
+        |view, wakers| {
+            let group = view.group::<()>();
+            group.spawn(wakers.map(Ok)).unwrap();
+            Box::new(group.token())
+        },
+        |view, wakers| {
+            view.scope(|scope| scope.spawn(wakers));
+            Box::new(JoinSet::from_iter([view.evaluate(|| ())]))
+        },
+        |view, wakers| Box::new(view.spawn_await(wakers).abort_handle()),
+        |view, wakers| {
+            let pending = view.spawn_await(wakers.then(|()| pending::<()>()));
+            wait_until("it waits", || view.stats().pending == 1);
+            Box::new(pending.cancelling())
+        },
+    ];
+    for (number, end) in ends.into_iter().enumerate() {
+        let pool = pool(0, 2);
+        let view = pool.view().reserve(1).build();
+        let wakers = Wakers::default();
+        let kept = end(&view, wakers.clone());
+        assert!(view.join_timeout(LIMIT));
+        assert!(!wakers.0.lock().unwrap().is_empty());
+        drop(view);
+        wait_until(&format!("the reserve is free after end {number}"), || {
+            pool.view().reserve(1).try_build().is_ok()
+        });
+        let (gate, level) = (Gate::new(), Level::default());
+        (0..2).for_each(|_| at_gate(&pool, &gate, &level));
+        gate.wait_for(2);
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+        // A late wake, and the last one.
+        wakers.0.lock().unwrap().drain(..).for_each(Waker::wake);
+        drop(kept);
+        pool.shutdown_join();
+    }
+}
+
+/// Ready at its second poll. The user keeps its wakers.
+#[cfg(feature = "async")]
+#[derive(Clone, Default)]
+struct Wakers(Arc<Mutex<Vec<Waker>>>);
+
+#[cfg(feature = "async")]
+impl Future for Wakers {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut wakers = self.0.lock().unwrap();
+        wakers.push(context.waker().clone());
+        if wakers.len() > 1 {
+            return Poll::Ready(());
+        }
+        drop(wakers);
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Opens its gate when it is dropped.
+struct OnDrop(Arc<Gate>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
+/// What has a handle of the view keeps the reserve, and so does a task that runs.
+#[test]
+fn a_handle_of_any_kind_keeps_the_reserve() {
+    let keeps: [fn(View) -> Box<dyn Any>; 6] = [
+        |view| Box::new(view.group::<()>()),
+        |view| Box::new(view.handler(|()| ()).clone()),
+        |view| Box::new(view.downgrade()),
+        |view| Box::new(view.map([1], |n| n)),
+        |view| Box::new(futures::executor::block_on(view.ready()).unwrap()),
+        |view| {
+            let gate = block(&view);
+            Box::new(OnDrop(gate))
+        },
+    ];
+    for keep in keeps {
+        let pool = pool(1, 2);
+        let kept = keep(pool.view().reserve(1).build());
+        assert!(pool.view().reserve(1).try_build().is_err());
+        drop(kept);
+        wait_until("it is free", || pool.view().reserve(1).try_build().is_ok());
     }
 }
 

@@ -23,8 +23,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.exchange_place(context, to);\n        }\n        Below"
         => "        }\n        Below", Test("views", "a_claimed_task_holds");
     "race 15: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
-        "        self.policy.remove(&self.sizes, id).look(&self);\n"
-        => "        _ = self.policy.remove(&self.sizes, id);\n", Model("views::the_end_of_a_reserve");
+        "        let changed = self.change_view(id, |terms| terms.reserve = 0);"
+        => "        let changed = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
+    "reserve: a waker of an ended future keeps it", "src/runtime/view.rs",
+        "        self.in_flight.finish(count);\n        self.release(count);\n"
+        => "        self.in_flight.finish(count);\n", Test("views", "an_ended_task_keeps_no_reserve");
+    "reserve: a group does not keep it", "src/group.rs",
+        "_view: self.view.clone(),"
+        => "_view: None,", Test("views", "a_handle_of_any_kind");
     "views: the younger of two comes first", "src/runtime/policy.rs",
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
@@ -77,6 +83,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.shared = state.shared - shared(before) + shared(terms);\n"
         => "        let _ = shared;\n", Unit("policy::tests::items_of_each_view");
     "view: a join does not wait for the task's end", "src/runtime/view.rs",
-        "        if is_end {\n            self.in_flight.finish(1);\n        }"
+        "        if is_end {\n            self.finish(1);\n        }"
         => "        let _ = is_end;", Test("views", "a_join_waits_for_the_view_alone");
 };
