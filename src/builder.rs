@@ -233,6 +233,10 @@ impl Builder {
     /// goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
     /// blocking region or after that number was lowered, takes a place in the queue until it ends.
     ///
+    /// A queued task that is cancelled frees its capacity at once, but leaves an entry of a few bytes in the queue until a worker comes to
+    /// it. Once there are as many such entries as `queue_capacity`, the next ones keep the capacity until then. So memory is bounded
+    /// also where tasks are cancelled as fast as they are submitted.
+    ///
     /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
     /// region](crate::blocking()), so another worker can free capacity. At most `max_size` workers wait like this at a time: what
     /// further ones submit meanwhile, the pool accepts above its capacity, as it does if the system refuses a thread. So tasks that

@@ -29,6 +29,24 @@ fn submit_versus_a_full_queue() {
     }
 }
 
+/// A task is cancelled while a worker takes its entry, and another task needs the permit. In the end all permits are free, and no more.
+#[test]
+fn a_cancelled_task_versus_its_entry() {
+    for capacity in [0, 1] {
+        explore(2, move || {
+            let pool = builder(1, 1).queue_capacity(capacity).build();
+            let (shared, ran) = (Arc::clone(pool.shared()), Relaxed::new());
+            (0..1 + capacity).for_each(|_| pool.evaluate(|| ()).cancel());
+            pool.execute(counting(&ran));
+            pool.shutdown_join();
+            assert_eq!(ran.get(), 1);
+            let permits = shared.capacity.as_ref().unwrap();
+            (0..1 + capacity).for_each(|_| assert!(permits.try_acquire(&shared.sizes)));
+            assert!(!permits.try_acquire(&shared.sizes));
+        });
+    }
+}
+
 /// Two threads wait for a permit at once.
 #[test]
 fn two_submitters_versus_a_full_queue() {

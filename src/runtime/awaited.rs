@@ -158,7 +158,10 @@ impl Claimer<'_> {
             shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
-        shared.release_permit();
+        match entry {
+            Entry::TakenBack => shared.release_permit(),
+            Entry::Stale => shared.leave_entry(false),
+        }
         if let Some(view) = view {
             view.count(|metrics| metrics.begin_awaited(entry));
             self.route.drop_entries(self.worker, shared.skip_in_view(view));
@@ -180,7 +183,10 @@ impl Claimer<'_> {
             self.ended += usize::from(outcome.is_end());
         }
         match outcome {
-            Outcome::Skipped => shared.acquire_over_limit(),
+            Outcome::Skipped => {
+                shared.acquire_over_limit();
+                shared.release_permits_of_entries(1);
+            }
             Outcome::Woken(task) => self.route.enqueue_woken(task),
             _ => {}
         }

@@ -58,7 +58,10 @@ impl Route<'_> {
         }
         match worker {
             Some(worker) => worker.drop_entries(count),
-            None => self.shared.caller_metrics.count(|metrics| metrics.drop_entries(count)),
+            None => {
+                self.shared.caller_metrics.count(|metrics| metrics.drop_entries(count));
+                self.shared.release_permits_of_entries(count);
+            }
         }
         if let Some(view) = self.view {
             view.count(|metrics| metrics.drop_entries(count));
@@ -161,7 +164,11 @@ impl Route<'_> {
         });
         // A woken future has no permit.
         if moment == (Moment::TakenFromQueue { is_new: true }) {
-            self.shared.release_permit();
+            self.shared.leave_entry(true);
+            if let Some(view) = self.view {
+                // Unlike a channel, its queue can give entries back.
+                self.drop_entries(None, self.shared.skip_in_view(view));
+            }
         }
     }
 
@@ -179,6 +186,9 @@ impl Route<'_> {
                     shared.release_permit();
                 }
             });
+            if mem::take(&mut has_permit) {
+                shared.release_permits_of_entries(1);
+            }
             self.end_on_caller(&mut outcome);
             if let Outcome::Woken(task) = outcome {
                 // If there is still no worker, poll the future again here.
@@ -194,9 +204,11 @@ impl Route<'_> {
         self.count_on_caller(WorkerMetrics::count_begin);
         let mut outcome = job.run();
         drop(mark);
-        // Known only now: a stale entry has no permit.
-        if is_new && outcome.is_end() {
-            self.shared.release_permit();
+        // Known only now: whether the entry is stale.
+        match outcome {
+            Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),
+            _ if is_new && outcome.is_end() => self.shared.release_permit(),
+            _ => {}
         }
         self.end_on_caller(&mut outcome);
     }

@@ -14,6 +14,9 @@
 //! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
 //! (race 29). So does a worker that rests.
 //!
+//! A cancelled task releases its permit at once, and its entry stays in the queue, stale. Once as many entries are stale as the queue has
+//! capacity, a further one keeps the permit of its task. The thread that takes an entry releases it.
+//!
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
@@ -42,6 +45,16 @@ pub(crate) struct Capacity {
     word: AtomicUsize,
     /// Waiting submitters, the first in front.
     submitters: Mutex<VecDeque<Submitter>>,
+    stale: Mutex<Stale>,
+}
+
+/// The first entries of tasks that lie in a queue without their tasks.
+#[derive(Default)]
+struct Stale {
+    /// Below zero while a thread that has taken an entry is faster than the one that has left it.
+    entries: isize,
+    /// Permits that cancelled tasks have left to their entries: at most one for each.
+    permits: usize,
 }
 
 /// How many workers of the pool wait for a permit, or for a slot of a group. Each of them costs a thread, and those that run
@@ -92,7 +105,12 @@ pub(crate) enum Waits {
 
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
-        Capacity { capacity, word: AtomicUsize::new(0), submitters: Mutex::new(VecDeque::new()) }
+        Capacity {
+            capacity,
+            word: AtomicUsize::new(0),
+            submitters: Mutex::new(VecDeque::new()),
+            stale: Mutex::new(Stale::default()),
+        }
     }
 
     /// Acquires a permit for one task, if one is free and not meant for a waiting submitter. Also in a closed pool, where the task is
@@ -191,6 +209,30 @@ impl Capacity {
         if is_reserved(before) {
             self.grant(sizes);
         }
+    }
+
+    /// Releases the permit of a task whose first entry stays in a queue without it. That of a task that `is_cancelled` stays with the entry
+    /// if as many others lie there as the capacity: entries take memory, and a task can be cancelled as fast as it is submitted.
+    pub(crate) fn leave_entry(&self, sizes: &Sizes, is_cancelled: bool) {
+        let mut stale = self.stale.lock();
+        let is_full = usize::try_from(stale.entries).is_ok_and(|entries| entries >= self.capacity);
+        let is_kept = is_cancelled && is_full;
+        stale.entries += 1;
+        stale.permits += usize::from(is_kept);
+        drop(stale);
+        if !is_kept {
+            self.release(sizes);
+        }
+    }
+
+    /// Entries that have been left are no longer in a queue, or have a task again. Releases as many permits, if there are any.
+    pub(crate) fn drop_entries(&self, sizes: &Sizes, count: usize) {
+        let mut stale = self.stale.lock();
+        stale.entries -= count as isize;
+        let released = count.min(stale.permits);
+        stale.permits -= released;
+        drop(stale);
+        (0..released).for_each(|_| self.release(sizes));
     }
 
     /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.

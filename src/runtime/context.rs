@@ -446,6 +446,7 @@ impl WorkerContext {
             if !self.in_poll.get() {
                 // It has no permit that the worker could release. That of a woken future has the worker's.
                 self.shared.acquire_over_limit();
+                self.shared.release_permits_of_entries(1);
             }
             self.run.set(self.run.get().wrapping_sub(1));
         }
@@ -499,6 +500,7 @@ impl WorkerContext {
     /// Counts stale entries that are no longer in the queue, or no longer stale.
     pub(super) fn drop_entries(&self, count: usize) {
         self.metrics.drop_entries(count);
+        self.shared.release_permits_of_entries(count);
     }
 
     /// Counts the end of a job that was run, or of a claimed task.

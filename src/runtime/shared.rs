@@ -221,6 +221,20 @@ impl Shared {
         }
     }
 
+    /// In a bounded queue, releases the permit of a task whose first entry stays in a queue without it, unless the entry keeps that.
+    pub(super) fn leave_entry(&self, is_cancelled: bool) {
+        if let Some(capacity) = &self.capacity {
+            capacity.leave_entry(&self.sizes, is_cancelled);
+        }
+    }
+
+    /// In a bounded queue, releases the permits that stale entries have kept, which are no longer in a queue, or no longer stale.
+    pub(super) fn release_permits_of_entries(&self, count: usize) {
+        if let Some(capacity) = &self.capacity {
+            capacity.drop_entries(&self.sizes, count);
+        }
+    }
+
     /// Grants a permit that the calling worker may have left free, before it rests.
     #[inline]
     pub(crate) fn grant_before_rest(&self) {

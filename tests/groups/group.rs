@@ -680,18 +680,20 @@ fn a_failed_group_is_reported_before_the_backlog() {
 #[test]
 fn a_cancelled_group_gives_its_permits_back() {
     let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(10).build();
-    let gate = block(&pool);
     for _ in 0..10 {
+        let gate = block(&pool);
         let group = pool.group::<()>();
         for _ in 0..10 {
             group.try_execute(|| Ok(())).expect("there is capacity");
         }
         assert_eq!(group.try_execute(|| Ok(())).unwrap_err().reason(), RejectReason::Full);
         group.cancel();
+        // At once, although the worker has yet to come to the entries.
+        (0..10).for_each(|_| pool.try_execute(|| ()).expect("there is capacity"));
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
     }
-    gate.open();
-    assert!(pool.join_timeout(LIMIT));
-    assert_eq!((pool.stats().completed, pool.stats().cancelled), (1, 100));
+    assert_eq!((pool.stats().completed, pool.stats().cancelled), (110, 100));
     let gate = block(&pool);
     (0..10).for_each(|_| pool.try_execute(|| ()).expect("there is capacity"));
     assert!(pool.try_execute(|| ()).is_err(), "no permit was given back twice");

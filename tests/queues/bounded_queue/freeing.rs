@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::bounded_queue::{Submitter, assert_capacity, pool};
 use crate::common::{Gate, LIMIT, block, dawdle, refused, settled, value, wait_until};
-use elastipool::{RejectReason, ThreadPool, blocking};
+use elastipool::{JoinHandle, RejectReason, ThreadPool, blocking};
 
 #[test]
 fn a_canceller_frees_the_permit_of_a_queued_task() {
@@ -22,6 +22,100 @@ fn a_canceller_frees_the_permit_of_a_queued_task() {
     gate.open();
     assert_eq!(value(submitted), 7);
     assert_capacity(&pool, 1);
+}
+
+/// Submits a task without waiting for capacity, and cancels it. `false` if there is none.
+type Cancelled = fn(&ThreadPool) -> bool;
+
+/// Beside a busy worker the memory of cancelled tasks is bounded: as many as the capacity leave their entries without a permit.
+#[test]
+fn entries_of_cancelled_tasks_do_not_pile_up() {
+    let kinds: &[Cancelled] = &[
+        |pool| pool.try_evaluate(|| ()).map(JoinHandle::cancel_on_drop).is_ok(),
+        |pool| pool.try_complete(async {}).is_ok_and(|handle| handle.cancel_and_wait().is_err()),
+        |pool| {
+            let group = pool.group::<()>();
+            let is_accepted = group.try_execute(|| Ok(())).is_ok();
+            group.cancel();
+            is_accepted
+        },
+        #[cfg(feature = "async")]
+        |pool| {
+            let handle = pool.try_spawn_await(std::future::pending::<()>());
+            handle.is_ok_and(|handle| {
+                handle.abort_handle().cancel();
+                true
+            })
+        },
+    ];
+    for cancelled in kinds {
+        for capacity in [0, 4] {
+            let pool = pool(1, capacity);
+            let gate = block(&pool);
+            let accepted = (0..100).take_while(|_| cancelled(&pool)).count();
+            assert_eq!(accepted, 2 * capacity, "then all permits are kept");
+            let stats = pool.stats();
+            assert_eq!((stats.queued, stats.cancelled), (0, accepted));
+            let submitter = Submitter::waiting(&pool, |pool| pool.evaluate(|| 7));
+            gate.open();
+            assert_eq!(value(submitter.finish()), 7);
+            assert_capacity(&pool, capacity);
+            assert_eq!(pool.stats().queued, 0);
+        }
+    }
+}
+
+/// The queue of a view gives the entries back.
+#[test]
+fn a_view_keeps_no_entries_of_cancelled_tasks() {
+    let pool = pool(1, 1);
+    let view = pool.view().build();
+    let gate = block(&pool);
+    let mut newest = view.evaluate(|| ());
+    for _ in 0..100 {
+        newest.cancel();
+        newest = view.try_evaluate(|| ()).expect("there is capacity");
+    }
+    newest.cancel();
+    assert_eq!((view.stats().queued, pool.stats().queued), (0, 0));
+    gate.open();
+    assert_capacity(&pool, 1);
+}
+
+/// What is left in the queue when the pool is shut down.
+#[test]
+fn shutdown_now_beside_entries_of_cancelled_tasks() {
+    let pool = pool(1, 2);
+    let gate = block(&pool);
+    for _ in 0..4 {
+        drop(pool.evaluate(|| ()).cancel_on_drop());
+    }
+    let submitter = Submitter::waiting(&pool, |pool| pool.try_evaluate_for(|| (), LIMIT));
+    assert_eq!(pool.shutdown_now().len(), 0);
+    refused(submitter.finish(), RejectReason::Closed);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!(pool.stats().cancelled, 4);
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
+/// A worker that waits for a permit which a stale entry has kept: another one takes the entry.
+#[test]
+fn a_worker_may_cancel_any_number_of_its_tasks() {
+    for capacity in [0, 1, 8] {
+        for max_size in [1, 2] {
+            let pool = pool(max_size, capacity);
+            let inner = pool.clone();
+            let cancels = pool.evaluate(move || {
+                for _ in 0..200 {
+                    drop(inner.evaluate(|| ()).cancel_on_drop());
+                }
+                inner.evaluate(|| 7).await_complete()
+            });
+            assert_eq!(value(cancels), 7);
+            assert_capacity(&pool, capacity);
+        }
+    }
 }
 
 #[test]

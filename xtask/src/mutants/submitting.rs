@@ -108,8 +108,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
         => "        if false {\n", Test("handles", "gives_its_permit_back");
     "race 8: an immediate shutdown releases the permit of a stale entry", "src/runtime/caller.rs",
-        "        if is_new && outcome.is_end() {\n"
-        => "        if is_new {\n", Test("handles", "an_immediate_shutdown_skips");
+        "Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),"
+        => "Outcome::Skipped if is_new => self.shared.release_permit(),", Test("handles", "an_immediate_shutdown_skips");
+    "capacity: cancelled tasks leave any number of entries", "src/runtime/capacity.rs",
+        "        let is_kept = is_cancelled && is_full;\n"
+        => "        let is_kept = is_cancelled && is_full && self.capacity == usize::MAX;\n", Test("queues", "entries_of_cancelled_tasks");
+    "capacity: an entry keeps a permit for good", "src/runtime/context.rs",
+        "                self.shared.release_permits_of_entries(1);\n"
+        => "", Model("capacity::a_cancelled_task_versus_its_entry");
+    "capacity: an entry that is taken too early is not counted", "src/runtime/capacity.rs",
+        "        stale.entries -= count as isize;\n"
+        => "        stale.entries = (stale.entries - count as isize).max(0);\n", Model("capacity::a_cancelled_task_versus_its_entry");
     "cancel: drops nest without bound", "src/runtime/caller.rs",
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("handles", "does_not_nest");

@@ -31,6 +31,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "reserve: a group does not keep it", "src/group.rs",
         "_view: self.view.clone(),"
         => "_view: None,", Test("views", "a_handle_of_any_kind");
+    "view: entries of cancelled tasks stay in its queue", "src/runtime/caller.rs",
+        "                self.drop_entries(None, self.shared.skip_in_view(view));"
+        => "                let _ = view;", Test("queues", "a_view_keeps_no_entries");
     "views: the younger of two comes first", "src/runtime/policy.rs",
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");

@@ -38,14 +38,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.begin(entry);\n        self.end(run());\n"
         => "        self.begin(entry);\n        let outcome = if self.worker.is_none() {\n            self.route.report_on_caller(1);\n            let outcome = run();\n            self.ended -= 1;\n            outcome\n        } else {\n            run()\n        };\n        self.end(outcome);\n", Model("waits::join_versus_a_scopes_task_outside");
     "tasks: a claimed task keeps its permit", "src/runtime/awaited.rs",
-        "        shared.release_permit();\n        if let Some(view) = view {\n            view"
-        => "        if let Some(view) = view {\n            view", Test("handles", "releases_its_permit_when");
+        "        match entry {\n            Entry::TakenBack => shared.release_permit(),\n            Entry::Stale => shared.leave_entry(false),\n        }\n"
+        => "", Test("handles", "releases_its_permit_when");
+    "tasks: the entry of a claimed task keeps a permit", "src/runtime/awaited.rs",
+        "Entry::Stale => shared.leave_entry(false),"
+        => "Entry::Stale => shared.leave_entry(true),", Test("handles", "a_worker_of_a_full_queue_waits_for_any");
     "tasks: nested tasks that wait keep a permit each", "src/runtime/awaited.rs",
         "        self.begin(entry);\n        self.end(run());\n"
         => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("handles", "nested_waits_in_a_bounded");
     "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
-        "            Outcome::Skipped => shared.acquire_over_limit(),\n"
-        => "", Test("handles", "that_was_awaited_before");
+        "            Outcome::Skipped => {\n                shared.acquire_over_limit();\n"
+        => "            Outcome::Skipped => {\n", Test("handles", "that_was_awaited_before");
     "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
         "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
         => "None::<Rc<WorkerContext>>", Model("waits::a_closure_blocks_on_a_handle");
