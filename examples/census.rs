@@ -15,38 +15,38 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_io::Timer;
-use clap::Parser;
 use elastipool::ThreadPool;
 use futures::channel::{mpsc, oneshot};
 use futures::future::{Either, select};
 use futures::lock::Mutex;
 use futures::{SinkExt, StreamExt};
+use lexopt::Arg::{Long, Short, Value};
 use walkdir::WalkDir;
 
 const COUNTERS: usize = 4;
 const TICK: Duration = Duration::from_millis(200);
 
-/// Counts files, bytes and lines by file extension.
-#[derive(Parser)]
-#[command(name = "census", version)]
-struct Args {
-    /// Files and folders to count [default: the folder of the Rust toolchain]
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
-}
+const HELP: &str = "\
+Counts files, bytes and lines by file extension.
+
+Usage: census [PATH]...
+
+  PATH        Files and folders to count [default: the folder of the Rust toolchain]
+  -h, --help  Print this
+";
 
 /// Files, bytes and lines of one file, or of all those with the same extension.
 type Count = [u64; 3];
 type Census = HashMap<String, Count>;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut roots = Args::parse().paths;
+    let mut roots = arguments()?;
     if roots.is_empty() {
         let rustc = env::var_os("RUSTC").unwrap_or("rustc".into());
         let output = Command::new(rustc).args(["--print", "sysroot"]).output()?;
@@ -56,6 +56,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
+}
+
+/// The arguments, which are paths.
+fn arguments() -> Result<Vec<PathBuf>, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    let mut paths = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(path) => paths.push(path.into()),
+            Short('h') | Long("help") => {
+                print!("{HELP}");
+                process::exit(0);
+            }
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(paths)
 }
 
 fn take_census(roots: Vec<PathBuf>) -> Census {

@@ -18,24 +18,24 @@ use std::env;
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::{self, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clap::Parser;
 use elastipool::ThreadPool;
+use lexopt::Arg::{Long, Short, Value};
 use walkdir::WalkDir;
 
-/// Prints a histogram of the sizes of files, by powers of two.
-///
-/// Symbolic links are not followed. What cannot be read is reported, and the exit status is 1 then.
-#[derive(Parser)]
-#[command(name = "histogram", version)]
-struct Args {
-    /// Files and folders [default: the folder of the Rust toolchain]
-    #[arg(value_name = "PATH")]
-    paths: Vec<PathBuf>,
-}
+const HELP: &str = "\
+Prints a histogram of the sizes of files, by powers of two.
+
+Usage: histogram [PATH]...
+
+  PATH        Files and folders [default: the folder of the Rust toolchain]
+  -h, --help  Print this
+
+Symbolic links are not followed. What cannot be read is reported, and the exit status is 1 then.
+";
 
 /// One for empty files, and one for each number of bits that a size can have.
 const BUCKETS: usize = 65;
@@ -77,7 +77,14 @@ impl SharedHistogram {
 }
 
 fn main() -> ExitCode {
-    match run(Args::parse().paths) {
+    let roots = match arguments() {
+        Ok(roots) => roots,
+        Err(error) => {
+            eprintln!("histogram: {error} (see --help)");
+            return ExitCode::from(2);
+        }
+    };
+    match run(roots) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -85,6 +92,23 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The arguments, which are paths.
+fn arguments() -> Result<Vec<PathBuf>, lexopt::Error> {
+    let mut parser = lexopt::Parser::from_env();
+    let mut paths = Vec::new();
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(path) => paths.push(path.into()),
+            Short('h') | Long("help") => {
+                print!("{HELP}");
+                process::exit(0);
+            }
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok(paths)
 }
 
 /// Prints the histogram, and returns whether everything could be read.

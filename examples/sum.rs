@@ -19,34 +19,64 @@ use std::fs;
 use std::io::{self, Write};
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{self, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
 use elastipool::ThreadPool;
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::ValueExt;
 
 /// How many numbers there are without a file, 128 MiB: one CPU adds for some milliseconds, so the tasks of a pool
 /// are worth their microseconds.
 const DEFAULT_NUMBERS: u64 = 1 << 24;
 
-/// Adds up 64-bit numbers, with and without the pool.
-///
-/// The exit status is 1 if the two sums differ, or the file cannot be read.
-#[derive(Parser)]
-#[command(name = "sum", version)]
-struct Args {
-    /// The file with the numbers [default: none, and the numbers from 1 to 16777216]
-    #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
+const HELP: &str = "\
+Adds up 64-bit numbers, with and without the pool.
 
-    /// How many parts to add up in tasks of their own [default: the number of CPUs]
-    #[arg(short, long, value_name = "N")]
+Usage: sum [OPTIONS] [FILE]
+
+  FILE            The file with the numbers [default: none, and the numbers from 1 to 16777216]
+  -c, --chunks N  How many parts to add up in tasks of their own [default: the number of CPUs]
+  -h, --help      Print this
+
+The exit status is 1 if the two sums differ, or the file cannot be read.
+";
+
+#[derive(Default)]
+struct Args {
+    file: Option<PathBuf>,
     chunks: Option<NonZero<usize>>,
 }
 
+impl Args {
+    fn parse() -> Result<Args, lexopt::Error> {
+        let mut args = Args::default();
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(arg) = parser.next()? {
+            match arg {
+                Short('c') | Long("chunks") => args.chunks = Some(parser.value()?.parse()?),
+                Value(file) if args.file.is_none() => args.file = Some(file.into()),
+                Short('h') | Long("help") => {
+                    print!("{HELP}");
+                    process::exit(0);
+                }
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(args)
+    }
+}
+
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let args = match Args::parse() {
+        Ok(args) => args,
+        Err(error) => {
+            eprintln!("sum: {error} (see --help)");
+            return ExitCode::from(2);
+        }
+    };
+    match run(&args) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => {
             eprintln!("sum: with the pool the sum is another one");

@@ -1,4 +1,4 @@
-//! Runs the examples `manifests`, `sum` and `histogram` on folders made for them.
+//! Runs the examples `sum` and `histogram` on folders made for them.
 
 // No programs are run under miri, and none are built for the model checker.
 #![cfg(not(any(miri, elastipool_loom)))]
@@ -6,7 +6,6 @@
 mod common;
 
 use std::fs;
-use std::path::Path;
 use std::process::Output;
 
 use common::example::{Folder, program};
@@ -74,14 +73,6 @@ fn program_prefix(message: &str) -> &str {
     message.split_inclusive(": ").next().unwrap_or(message)
 }
 
-/// The number in a line of `manifests`.
-#[track_caller]
-fn number(output: &Output, label: &str) -> usize {
-    let stdout = text(&output.stdout);
-    let number = stdout.lines().find_map(|line| line.strip_prefix(label)?.strip_prefix(':'));
-    number.and_then(|number| number.trim().parse().ok()).unwrap_or_else(|| panic!("{stdout}"))
-}
-
 /// In a folder that only root can read there is one thing, and beside it there are others.
 #[cfg(unix)]
 fn with_unreadable(test: &str, file: &str) -> Folder {
@@ -95,171 +86,6 @@ fn with_unreadable(test: &str, file: &str) -> Folder {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
     }
     folder
-}
-
-// ----- manifests -----
-
-const GOOD: &str = "[package]\nname = \"good\"\n";
-const BROKEN: &str = "[package]\nname = \"broken\nversion = 1\n";
-
-/// 3 * 20 packages below 3 folders.
-fn write_packages(folder: &Folder) {
-    for number in 0..60 {
-        folder.write(format!("d/{}/{number}/Cargo.toml", number % 3), GOOD);
-        // Neither of these is read.
-        folder.write(format!("d/{}/{number}/src/lib.rs", number % 3), BROKEN);
-        folder.write(format!("d/{}/{number}/other.toml", number % 3), BROKEN);
-    }
-}
-
-#[test]
-fn manifests_are_found_and_counted_whatever_the_limit_is() {
-    let folder = Folder::new("manifests");
-    write_packages(&folder);
-    let expected = "folders:    64\nmanifests:  60\n";
-    assert_prints(&folder.run("manifests", &["d"]), expected);
-    for limit in ["1", "2", "1000"] {
-        assert_prints(&folder.run("manifests", &["--limit", limit, "d"]), expected);
-        let output = folder.run("manifests", &["--limit", limit, "--keep-going", "d/0", "d/1"]);
-        assert_prints(&output, "folders:    42\nmanifests:  40\n");
-    }
-    for limit in ["0", "-1", "many"] {
-        let output = folder.run("manifests", &[&format!("--limit={limit}"), "d"]);
-        assert_eq!(output.status.code(), Some(2), "--limit={limit}");
-    }
-}
-
-#[test]
-fn manifests_below_a_package_are_for_nested() {
-    let folder = Folder::new("nested");
-    folder.write("d/p/Cargo.toml", GOOD);
-    folder.write("d/p/tests/data/Cargo.toml", GOOD);
-    assert_prints(&folder.run("manifests", &["d"]), "folders:    2\nmanifests:  1\n");
-    assert_prints(&folder.run("manifests", &["--nested", "d"]), "folders:    4\nmanifests:  2\n");
-}
-
-#[test]
-fn manifests_may_be_named_one_by_one() {
-    let folder = Folder::new("named");
-    folder.write("d/Cargo.toml", GOOD);
-    folder.write("any.toml", GOOD);
-    let output = folder.run("manifests", &["d/Cargo.toml", "any.toml", "d"]);
-    assert_prints(&output, "folders:    1\nmanifests:  3\n");
-}
-
-#[test]
-fn manifests_in_an_empty_folder_are_none() {
-    let folder = Folder::new("no-manifests");
-    folder.create("d");
-    assert_prints(&folder.run("manifests", &["d"]), "folders:    1\nmanifests:  0\n");
-}
-
-#[test]
-fn manifests_name_a_broken_one_and_what_is_wrong() {
-    let folder = Folder::new("broken");
-    write_packages(&folder);
-    folder.write("d/1/13/Cargo.toml", BROKEN);
-    for limit in ["1", "2", "100"] {
-        let output = folder.run("manifests", &["--limit", limit, "d"]);
-        let path = Path::new("d").join("1").join("13").join("Cargo.toml");
-        assert_fails(&output, &format!("manifests: {}: TOML parse error", path.display()));
-        let stderr = text(&output.stderr);
-        assert!(stderr.contains("line 2"), "{stderr}");
-        // How much was read before is a matter of luck.
-        assert!(number(&output, "manifests") < 60);
-    }
-}
-
-#[test]
-fn manifests_after_a_broken_one_are_dropped() {
-    let folder = Folder::new("dropped");
-    // One task at a time, in line: the folder, its manifest, and the folders that are to be dropped then.
-    folder.write("d/Cargo.toml", BROKEN);
-    (0..7).for_each(|number| folder.write(format!("d/{number}/Cargo.toml"), GOOD));
-    let output = folder.run("manifests", &["--nested", "--limit", "1", "d"]);
-    assert_fails(&output, "manifests: d");
-    assert_eq!(text(&output.stdout), "folders:    1\nmanifests:  0\ndropped:    7\n");
-}
-
-#[test]
-fn manifests_with_keep_going_are_all_read_and_reported() {
-    let folder = Folder::new("keep-going");
-    write_packages(&folder);
-    for number in [3, 4, 5] {
-        folder.write(format!("d/{}/{number}/Cargo.toml", number % 3), BROKEN);
-    }
-    // No text at all.
-    folder.write("d/0/6/Cargo.toml", b"\xff");
-    for limit in ["1", "8"] {
-        let args = ["--keep-going", "--limit", limit, "d", "missing"];
-        let output = folder.run("manifests", &args);
-        assert_eq!(output.status.code(), Some(1));
-        assert_eq!(text(&output.stdout), "folders:    64\nmanifests:  56\n");
-        let stderr = text(&output.stderr);
-        assert_eq!(stderr.matches("manifests: ").count(), 5, "{stderr}");
-        assert_eq!(stderr.matches("TOML parse error").count(), 3, "{stderr}");
-        assert!(stderr.contains("manifests: missing: "), "{stderr}");
-    }
-}
-
-#[test]
-fn manifests_of_a_missing_folder_are_a_failure() {
-    let folder = Folder::new("missing");
-    let output = folder.run("manifests", &["missing"]);
-    assert_fails(&output, "manifests: missing: ");
-    assert_eq!(text(&output.stdout), "folders:    0\nmanifests:  0\ndropped:    0\n");
-}
-
-#[test]
-#[cfg(unix)]
-fn manifests_of_a_folder_that_cannot_be_read_are_a_failure() {
-    let folder = with_unreadable("unreadable-manifests", "Cargo.toml");
-    let Some(output) = folder.run_unprivileged("manifests", &["--keep-going", "d"]) else {
-        println!("not checked: programs in {} cannot be run", folder.0.display());
-        return;
-    };
-    assert_fails(&output, "manifests: d/closed: ");
-    assert_eq!(text(&output.stdout), "folders:    2\nmanifests:  1\n");
-}
-
-#[test]
-#[cfg(unix)]
-fn manifests_behind_links_to_folders_are_not_read() {
-    use std::os::unix::fs::symlink;
-
-    let folder = Folder::new("links");
-    folder.write("d/p/Cargo.toml", GOOD);
-    symlink("..", folder.0.join("d/loop")).expect("a link");
-    symlink("nowhere", folder.0.join("d/Cargo.toml")).expect("a link");
-    assert_prints(&folder.run("manifests", &["d"]), "folders:    2\nmanifests:  1\n");
-    assert!(folder.run("histogram", &["d"]).status.success());
-}
-
-/// Without arguments it reads cargo's registry, and without that the folder that `$RUSTC --print sysroot` prints:
-/// here that is a folder of this very name, and the compiler is `echo`.
-#[test]
-#[cfg(unix)]
-fn manifests_are_those_of_the_registry_by_default() {
-    let folder = Folder::new("registry");
-    folder.write("cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
-    folder.write("--print sysroot/Cargo.toml", GOOD);
-    let run = |cargo_home: &str, compiler: &str| {
-        let mut command = folder.command(program("manifests"), [""; 0]);
-        let command = command.env("CARGO_HOME", cargo_home).env("RUSTC", compiler);
-        command.output().expect("the example runs")
-    };
-    assert_prints(&run("cargo", "./no-compiler"), "folders:    3\nmanifests:  1\n");
-    assert_prints(&run("no-cargo", "echo"), "folders:    1\nmanifests:  1\n");
-    let output = run("no-cargo", "./no-compiler");
-    assert_fails(&output, "manifests: no PATH given, and cannot run ./no-compiler: ");
-    let output = run("no-cargo", "false");
-    assert_fails(&output, "manifests: no PATH given, and false does not know its sysroot");
-
-    // In a home, where nothing says otherwise.
-    folder.write("home/.cargo/registry/src/index/package-1.0.0/Cargo.toml", GOOD);
-    let mut command = folder.command(program("manifests"), [""; 0]);
-    let output = command.env_remove("CARGO_HOME").env("HOME", "home").output();
-    assert_prints(&output.expect("the example runs"), "folders:    3\nmanifests:  1\n");
 }
 
 // ----- sum -----
@@ -448,4 +274,18 @@ fn histogram_reads_the_toolchain_by_default() {
     assert_fails(&output, "histogram: no PATH given, and cannot run ./no-compiler: ");
     let output = run("false");
     assert_fails(&output, "histogram: no PATH given, and false does not know its sysroot");
+}
+
+#[test]
+#[cfg(unix)]
+fn histogram_does_not_follow_links() {
+    use std::os::unix::fs::symlink;
+
+    let folder = Folder::new("links");
+    folder.write("d/p/file", "x");
+    symlink("..", folder.0.join("d/loop")).expect("a link");
+    symlink("nowhere", folder.0.join("d/dangling")).expect("a link");
+    let output = folder.run("histogram", &["d"]);
+    assert_ok(&output);
+    assert!(text(&output.stdout).ends_with("     all           1  1 bytes\n"));
 }

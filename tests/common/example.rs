@@ -1,7 +1,8 @@
-//! Running the examples' programs, on folders made for them.
+//! Running the examples' programs, on folders made for them. (The tests of `checksum` share this file, and nothing else.)
 
 // None are built for the model checker, and none are run under miri.
 #![cfg(not(any(miri, elastipool_loom)))]
+#![allow(dead_code, reason = "each test crate uses a part of it")]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -42,7 +43,7 @@ fn build(example: &str) {
 /// `.../target/PROFILE`, where this test's program is.
 fn profile_folder() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its program");
-    // .../target/PROFILE/deps/checksum-0123456789abcdef
+    // .../target/PROFILE/deps/examples-0123456789abcdef
     test.ancestors().nth(2).expect("cargo's folders").to_owned()
 }
 

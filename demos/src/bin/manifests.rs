@@ -2,8 +2,8 @@
 //! more tasks, and belong together.
 //!
 //! ```text
-//! cargo run --release --example manifests                    # what cargo has downloaded
-//! cargo run --release --example manifests -- --limit 2 --nested --keep-going ~/projects
+//! cargo run --release -p demos --bin manifests                    # what cargo has downloaded
+//! cargo run --release -p demos --bin manifests -- --limit 2 --nested --keep-going ~/projects
 //! ```
 //!
 //! It shows

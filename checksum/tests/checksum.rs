@@ -1,9 +1,7 @@
-//! Runs the example `checksum` on folders made for it.
+//! Runs the program on folders made for it.
 
-// No programs are run under miri, and none are built for the model checker.
-#![cfg(not(any(miri, elastipool_loom)))]
-
-mod common;
+#[path = "../../tests/common/example.rs"]
+mod example;
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
@@ -11,7 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use common::example::{Folder, program};
+use example::Folder;
 
 // SHA-256 as in FIPS 180-2 and its examples.
 const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -23,11 +21,11 @@ const MILLION_A: &str = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39c
 
 impl Folder {
     fn checksum<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        self.command(program("checksum"), args)
+        self.command(env!("CARGO_BIN_EXE_checksum"), args)
     }
 
     fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Output {
-        self.checksum(args).output().expect("the example runs")
+        self.checksum(args).output().expect("the program runs")
     }
 }
 
@@ -292,7 +290,7 @@ fn checksum_treats_a_closed_pipe_as_no_error() {
     write_many(&folder, 400);
     let mut command = folder.checksum(["d"]);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the example runs");
+    let mut child = command.spawn().expect("the program runs");
     let mut line = String::new();
     let mut stdout = BufReader::with_capacity(64, child.stdout.take().expect("it was piped"));
     stdout.read_line(&mut line).expect("a line");
@@ -326,7 +324,7 @@ fn checksum_reads_the_toolchain_by_default() {
     folder.write("--print sysroot/bin/rustc", "abc");
     let run = |compiler: &str| {
         let mut command = folder.checksum::<&str>([]);
-        command.env("RUSTC", compiler).output().expect("the example runs")
+        command.env("RUSTC", compiler).output().expect("the program runs")
     };
     let output = run("echo");
     assert_ok(&output);

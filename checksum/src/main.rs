@@ -1,10 +1,10 @@
 //! SHA-256 of all files below some folders, one task per file: what the pool is for, on real input.
 //!
 //! ```text
-//! cargo run --release --example checksum                     # the files of the Rust toolchain
-//! cargo run --release --example checksum -- src Cargo.toml
-//! cargo run --release --example checksum -- --jobs 8 --bench /usr/share
-//! cargo run --release --example checksum | sha256sum --check --quiet
+//! cargo run --release -p checksum                     # the files of the Rust toolchain
+//! cargo run --release -p checksum -- src Cargo.toml
+//! cargo run --release -p checksum -- --jobs 8 --bench /usr/share
+//! cargo run --release -p checksum | sha256sum --check --quiet
 //! ```
 //!
 //! It shows
@@ -25,59 +25,88 @@ use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{self, Command, ExitCode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, fmt, thread};
 
-use clap::Parser;
 use elastipool::ThreadPool;
 use indicatif::{ProgressBar, ProgressStyle};
+use lexopt::Arg::{Long, Short, Value};
+use lexopt::ValueExt;
 use sha2::{Digest, Sha256};
 use walkdir::{DirEntry, WalkDir};
 
 /// How much of a file is in memory at a time.
 const BUFFER_SIZE: usize = 128 * 1024;
 
-/// Prints the SHA-256 of each file, as `sha256sum` does, sorted by name.
-///
-/// Symbolic links are followed if they are given as PATH, but not below a folder; whatever is not a
-/// regular file is left out there. What cannot be read is reported, and the exit status is 1 then; all
-/// the other files are still listed. Otherwise the last line on stderr sums up.
-#[derive(Parser)]
-#[command(name = "checksum", version)]
+const HELP: &str = "\
+Prints the SHA-256 of each file, as `sha256sum` does, sorted by name.
+
+Usage: checksum [OPTIONS] [PATH]...
+
+  PATH          Files, and folders to search for files [default: the folder of the Rust toolchain]
+  -j, --jobs N  How many files to read at the same time, 1 to 512 [default: the number of CPUs]
+      --bench   Instead of the list, print on stderr how long it takes with and without the pool
+  -h, --help    Print this
+
+Symbolic links are followed if they are given as PATH, but not below a folder; whatever is not a
+regular file is left out there. What cannot be read is reported, and the exit status is 1 then; all
+the other files are still listed. Otherwise the last line on stderr sums up.
+
+With --bench all files are read once to warm up the page cache, then hashed one after another by a
+plain loop, then by the pool. It is an error if the results are not equal.
+";
+
+#[derive(Default)]
 struct Args {
-    /// Files, and folders to search for files [default: the folder of the Rust toolchain]
-    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-
-    /// How many files to read at the same time, 1 to 512 [default: the number of CPUs]
-    // Each of them is an open file: many more than 512 would meet the system's limit.
-    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
-    jobs: Option<u16>,
-
-    /// Instead of the list, print on stderr how long it takes with and without the pool
-    ///
-    /// All files are read once to warm up the page cache, then hashed one after another by a plain
-    /// loop, then by the pool. It is an error if the results are not equal.
-    #[arg(long)]
+    jobs: Option<usize>,
     bench: bool,
 }
 
 impl Args {
-    fn jobs(&self) -> usize {
-        match self.jobs {
-            Some(jobs) => usize::from(jobs),
-            None => thread::available_parallelism().map_or(1, NonZero::get),
+    fn parse() -> Result<Args, lexopt::Error> {
+        let mut args = Args::default();
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(arg) = parser.next()? {
+            match arg {
+                Short('j') | Long("jobs") => args.jobs = Some(parser.value()?.parse_with(jobs)?),
+                Long("bench") => args.bench = true,
+                Value(path) => args.paths.push(path.into()),
+                Short('h') | Long("help") => {
+                    print!("{HELP}");
+                    process::exit(0);
+                }
+                other => return Err(other.unexpected()),
+            }
         }
+        Ok(args)
     }
+
+    fn jobs(&self) -> usize {
+        let cpus = || thread::available_parallelism().map_or(1, NonZero::get);
+        self.jobs.unwrap_or_else(cpus)
+    }
+}
+
+/// Each of them is an open file: many more than 512 would meet the system's limit.
+fn jobs(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|jobs| (1..=512).contains(jobs)).ok_or("not a number from 1 to 512")
 }
 
 /// What became of one file.
 type Sum = io::Result<[u8; 32]>;
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
+    let args = match Args::parse() {
+        Ok(args) => args,
+        Err(error) => {
+            fail(format_args!("{error} (see --help)"));
+            return ExitCode::from(2);
+        }
+    };
+    match run(&args) {
         Ok(0) => ExitCode::SUCCESS,
         Ok(1) => fail("1 file could not be read"),
         Ok(failures) => fail(format_args!("{failures} files could not be read")),
