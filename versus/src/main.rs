@@ -118,7 +118,7 @@ fn compare(plan: &Plan, save: bool) -> Result<()> {
     let failures = plan.run(|records| {
         let report = Report::new(plan, records);
         println!("{report}");
-        fs::write(&json, serde_json::to_string_pretty(&report)? + "\n")?;
+        fs::write(&json, report.to_json()?)?;
         chart::draw(&svg, &report.comparisons)
     })?;
     println!("written: {}, {}", json.display(), svg.display());

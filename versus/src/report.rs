@@ -14,7 +14,6 @@ use crate::measure::Sample;
 use crate::quantile::quantile;
 use crate::rows::{Figure, Outcome, Row, Setting};
 
-#[derive(Serialize)]
 pub(crate) struct Report<'a> {
     plan: &'a Plan,
     cpus: usize,
@@ -60,6 +59,18 @@ pub(crate) struct Comparison {
 }
 
 impl<'a> Report<'a> {
+    /// As JSON, with a line for each comparison, summary and record.
+    pub(crate) fn to_json(&self) -> serde_json::Result<String> {
+        Ok(format!(
+            "{{\n\"plan\": {},\n\"cpus\": {},\n\"comparisons\": {},\n\"summaries\": {},\n\"records\": {}\n}}\n",
+            serde_json::to_string(self.plan)?,
+            self.cpus,
+            lines(&self.comparisons)?,
+            lines(&self.summaries)?,
+            lines(self.records)?,
+        ))
+    }
+
     pub(crate) fn new(plan: &'a Plan, records: &'a [Record]) -> Self {
         let of_record = |record| {
             let figures = Record::figures(record).iter();
@@ -248,5 +259,25 @@ pub(crate) fn number(value: f64) -> String {
         value if value >= 100.0 => format!("{value:.0}"),
         value if value >= 10.0 => format!("{value:.1}"),
         value => format!("{value:.2}"),
+    }
+}
+
+/// A list, with a line for each element.
+fn lines<T: Serialize>(list: &[T]) -> serde_json::Result<String> {
+    let lines = list.iter().map(serde_json::to_string).collect::<serde_json::Result<Vec<_>>>()?;
+    Ok(format!("[\n{}\n]", lines.join(",\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lines;
+
+    #[test]
+    fn a_list_has_a_line_for_each_element() {
+        for list in [vec![], vec![vec![1, 2], vec![], vec![3]]] {
+            let text = lines(&list).unwrap();
+            assert_eq!(serde_json::from_str::<Vec<Vec<i32>>>(&text).unwrap(), list);
+            assert_eq!(text.lines().count(), 2 + list.len().max(1));
+        }
     }
 }
