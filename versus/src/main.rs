@@ -14,9 +14,11 @@ mod campaign;
 mod chart;
 mod child;
 mod code_size;
+mod counter;
 mod engines;
 mod feed;
 mod gate;
+mod instructions;
 mod latch;
 mod measure;
 mod placement;
@@ -40,6 +42,7 @@ use clap::{Parser, Subcommand};
 use crate::ab::Ab;
 use crate::campaign::Plan;
 use crate::code_size::CodeSize;
+use crate::instructions::Instructions;
 use crate::measure::Measurement;
 use crate::report::Report;
 use crate::wake_ups::WakeUps;
@@ -73,6 +76,8 @@ enum Command {
     Ab(Ab),
     /// Measures the bytes of code and the seconds to compile that call sites cost
     CodeSize(CodeSize),
+    /// Counts the instructions of single operations, and compares elastipool's with versus/instructions.json
+    Instructions(Instructions),
     /// Simulates how long it takes until all workers of a burst run
     WakeUps(WakeUps),
     /// Computes all the time, beside a measurement
@@ -86,6 +91,7 @@ fn main() -> ExitCode {
         Some(Command::Run(measurement)) => run(measurement),
         Some(Command::Ab(ab)) => ab.run(),
         Some(Command::CodeSize(code_size)) => code_size.run(),
+        Some(Command::Instructions(instructions)) => instructions.run(),
         Some(Command::WakeUps(wake_ups)) => wake_ups.run(),
         Some(Command::Spin) => busy::spin(),
         None => compare(&args.plan, args.save),

@@ -4,7 +4,6 @@
 //! twice as often, so that the same run shows how much it differs from itself: the noise.
 
 mod base;
-mod instructions;
 mod statistics;
 mod table;
 
@@ -16,10 +15,10 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use self::base::Base;
-use self::instructions::Counter;
 use self::statistics::Comparison;
 use self::table::Line;
 use crate::child::Misunderstood;
+use crate::counter::Counter;
 use crate::engines::Engine;
 use crate::measure::Measurement;
 use crate::rows::{Figure, Row};
@@ -98,7 +97,7 @@ impl Ab {
             self.selection.workers.truncate(1);
         }
         let method = match self.instructions {
-            true => Method::Instructions(Counter::find()?),
+            true => Method::Instructions(Counter::find(&[Counter::Perf, Counter::Valgrind])?),
             false => Method::Time,
         };
         let folder = folder()?;

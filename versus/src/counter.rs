@@ -28,11 +28,11 @@ pub(crate) enum Counter {
 }
 
 impl Counter {
-    /// Virtual machines often have no counters for `perf`.
-    pub(crate) fn find() -> Result<Self> {
+    /// The first of these that works. Virtual machines often have no counters for `perf`.
+    pub(crate) fn find(wanted: &[Counter]) -> Result<Self> {
         let run = |command: &mut Command| child::output(command, PROBE_LIMIT).map(drop);
         let probe = |counter: Counter| counter.count_process("true", run).is_ok();
-        let found = [Counter::Perf, Counter::Valgrind].into_iter().find(|&counter| probe(counter));
+        let found = wanted.iter().copied().find(|&counter| probe(counter));
         found.ok_or_else(|| "neither perf nor valgrind counts instructions on this machine".into())
     }
 
@@ -51,7 +51,8 @@ impl Counter {
         Ok(all.saturating_sub(half) as f64)
     }
 
-    fn count_process(
+    /// `run` adds the program's arguments, and runs the command.
+    pub(crate) fn count_process(
         self,
         program: impl AsRef<Path>,
         run: impl FnOnce(&mut Command) -> Result<()>,
