@@ -59,8 +59,8 @@ pub enum Growth {
     /// which have used a CPU: then the pool looks every 20 milliseconds, and takes the others for asleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
     /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.
     ///
-    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. Workers of a reserve run in addition to those
-    /// that are awake for other tasks.
+    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. A reserve comes on top of the measured
+    /// number, within `max_size`: its tasks find a worker also while more workers run than that number.
     Measured,
     /// [`Measured`](Self::Measured) with this number of workers awake instead of the number of CPUs. See [`measured`](Self::measured).
     Awake(usize),

@@ -421,7 +421,8 @@ impl ViewBuilder {
     }
 
     /// Reserves capacity: tasks of other views never occupy more than `max_size - reserve` workers. So up to `reserve` tasks
-    /// of this view always find a worker.
+    /// of this view always find a worker. Under [`Growth::Measured`](crate::Growth::Measured) the reserve comes on top of the number of
+    /// workers that measurements allow.
     ///
     /// A [bounded queue](crate::Builder::queue_capacity) is the pool's: tasks of other views that wait there may leave no
     /// capacity to this view's.

@@ -7,7 +7,7 @@ use std::task::Poll;
 use super::stalled::{
     a_wait_that_the_pool_does_not_see, pass_time_until, the_last_look_versus_submit,
 };
-use super::{Gate, Relaxed, STARTS_KEEPER, builder, explore, thread};
+use super::{Gate, Relaxed, STARTS_KEEPER, builder, counting, explore, thread};
 use crate::sync::Ordering;
 use crate::{Growth, ThreadPool};
 
@@ -16,9 +16,9 @@ fn measured() -> ThreadPool {
 }
 
 /// Changes the number as a measurement does.
-fn allow(pool: &ThreadPool, limit: usize) {
+fn allow(pool: &ThreadPool, number: usize) {
     let shared = pool.shared();
-    shared.policy.set_limit(&shared.sizes, limit);
+    shared.policy.set_number(&shared.sizes, number);
     shared.look();
 }
 
@@ -51,6 +51,52 @@ fn a_lowered_number_versus_submit_and_rest() {
         pool.execute(|| ());
         lowerer.join().unwrap();
         pool.execute(|| ());
+        pool.shutdown_join();
+    });
+}
+
+/// Race 1: the number is lowered while two tasks run, which wait, unseen by the pool, for a task of a view with a reserve. The worker of
+/// the view's first task rests because more run than may, while the second task is submitted.
+#[test]
+fn a_reserved_place_beside_more_than_may_run() {
+    explore(1, || {
+        let pool = builder(0, 4).growth(Growth::measured(1)).build();
+        let view = pool.view().reserve(1).build();
+        let gate = Gate::new();
+        allow(&pool, 2);
+        for _ in 0..2 {
+            let (begun, waiting) = (Gate::new(), gate.clone());
+            let opening = begun.clone();
+            pool.execute(move || {
+                opening.open();
+                waiting.pass();
+            });
+            begun.pass();
+        }
+        view.execute(|| ());
+        allow(&pool, 1);
+        view.execute(move || gate.open());
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Tasks that submit to their pool's full queue: one of them may wait, in a region in which another worker runs, and the others exceed
+/// the capacity.
+#[test]
+fn a_worker_does_not_wait_for_capacity_beside_another_one() {
+    explore(1, || {
+        let pool = builder(0, 2).growth(Growth::measured(1)).queue_capacity(0).build();
+        let ran = Relaxed::new();
+        let (own, count) = (pool.clone(), ran.clone());
+        pool.execute(move || {
+            let (inner, inner_count) = (own.clone(), count.clone());
+            own.execute(move || inner.execute(counting(&inner_count)));
+            own.execute(counting(&count));
+        });
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        assert!(pool.stats().peak_blocked <= 1);
         pool.shutdown_join();
     });
 }
@@ -112,7 +158,7 @@ fn a_worker_above_a_lowered_number_asks_for_a_measurement() {
                 inner.shared().keeper.expire();
                 thread::yield_now();
             }
-            inner.shared().policy.set_limit(&inner.shared().sizes, 1);
+            inner.shared().policy.set_number(&inner.shared().sizes, 1);
             context.waker().wake_by_ref();
             Poll::Pending
         }));

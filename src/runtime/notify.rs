@@ -75,7 +75,7 @@ impl Shared {
     pub(super) fn notify(self: &Arc<Self>, notifier: Notifier) {
         loop {
             let now = self.counts.load();
-            let limit = self.sizes.limit();
+            let limit = self.run_limit(now);
             // Race 1: without spare capacity the notifier relies on the running workers, each of which looks at the queue when it
             // stops. If enough search, it relies on these: each looks when it takes a task.
             if !self.may_run_another(now) || self.is_enough(now, notifier) {
@@ -118,7 +118,7 @@ impl Shared {
             let Some(starting) = self.counts.begin_starting_below(enough) else { return };
             // Looks at the queue once more: a worker that was starting may have taken its task.
             let may =
-                |now: Snapshot| starting <= self.work_len() && now.may_start(self.sizes.limit());
+                |now: Snapshot| starting <= self.work_len() && now.may_start(self.run_limit(now));
             let started = self.start_worker(Some(Search::Starting), None, may);
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.

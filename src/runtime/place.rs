@@ -30,9 +30,7 @@ impl Shared {
     ) -> Result<(), BuildError> {
         if let Some(owed) = self.policy.change(&self.sizes, id, change)? {
             // Race 15: more of its tasks may start, or more of others beside a smaller reserve. Permits follow reserves.
-            if let Some(capacity) = &self.capacity {
-                capacity.grant(&self.sizes);
-            }
+            self.grant_permits();
             owed.look(self);
         }
         Ok(())

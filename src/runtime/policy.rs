@@ -188,9 +188,15 @@ impl<T> PolicyState<T> {
     }
 
     /// How many places of the shared capacity are free. The limit is above the sum of the reserves: `check_reserves` and
-    /// [`Sizes::set_limit`] see to it. Otherwise this would underflow.
+    /// [`Sizes::set_number`] see to it. Otherwise this would underflow.
     fn shared_left(&self, limit: usize) -> usize {
         (limit - self.reserved).saturating_sub(self.shared)
+    }
+
+    /// Views have that many workers reserved from now on.
+    fn set_reserved(&mut self, sizes: &Sizes, reserved: usize) {
+        self.reserved = reserved;
+        self.limit = sizes.set_number(sizes.number(), reserved);
     }
 
     /// Acquires a place, free or not.
@@ -328,12 +334,11 @@ impl<T> Policy<T> {
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
         terms.check()?;
         let mut state = self.state.lock();
-        check_reserves(state.reserved.saturating_add(terms.reserve), state.max_size)?;
+        let reserved = state.reserved.saturating_add(terms.reserve);
+        check_reserves(reserved, state.max_size)?;
         let id = ViewId(state.next_number);
         state.next_number += 1;
-        state.reserved += terms.reserve;
-        // The reserve comes on top of the workers that measurements allow.
-        state.limit = sizes.set_limit(sizes.limit(), state.reserved);
+        state.set_reserved(sizes, reserved);
         state.views.insert(id, ViewState::new(terms));
         Ok(id)
     }
@@ -364,9 +369,7 @@ impl<T> Policy<T> {
         view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;
         let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
         state.shared = state.shared - shared(before) + shared(terms);
-        state.reserved = reserved;
-        let given_back = before.reserve.saturating_sub(terms.reserve);
-        state.limit = sizes.set_limit(state.limit - given_back, reserved);
+        state.set_reserved(sizes, reserved);
         state.admit_returning();
         drop(locked);
         self.version.increment();
@@ -407,8 +410,8 @@ impl<T> Policy<T> {
         let mut state = self.state.lock();
         if let Some(view) = state.views.remove(&id) {
             debug_assert_eq!(view.len(), 0);
-            state.reserved -= view.terms.reserve;
-            state.limit = sizes.set_limit(state.limit - view.terms.reserve, state.reserved);
+            let reserved = state.reserved - view.terms.reserve;
+            state.set_reserved(sizes, reserved);
             // A worker may not have released its place yet.
             state.shared -= view.places.saturating_sub(view.terms.reserve);
             state.admit_returning();
@@ -430,11 +433,23 @@ impl<T> Policy<T> {
         Ok(is_lower)
     }
 
-    /// Sets how many workers may run, within what `sizes` and the reserves allow. Returns the number.
-    pub(crate) fn set_limit(&self, sizes: &Sizes, limit: usize) -> usize {
+    /// Sets the number of [`Sizes`], and returns the limit.
+    pub(crate) fn set_number(&self, sizes: &Sizes, number: usize) -> usize {
         let mut state = self.state.lock();
-        state.limit = sizes.set_limit(limit, state.reserved);
+        state.limit = sizes.set_number(number, state.reserved);
         state.limit
+    }
+
+    /// How many workers hold places within the reserves of their views.
+    pub(crate) fn reserved_places(&self) -> usize {
+        let state = self.state.lock();
+        state.views.values().map(|view| view.places.min(view.terms.reserve)).sum()
+    }
+
+    /// Whether an item is queued that has a free place of its view's reserve.
+    pub(crate) fn has_reserved_work(&self) -> bool {
+        let state = self.state.lock();
+        state.busy.iter().any(|id| state.views[id].may_start(false))
     }
 
     /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the next worker that releases

@@ -21,9 +21,7 @@ impl Shared {
         // Parked workers compute their deadline again.
         self.idle.recheck_all();
         self.admit_returning();
-        if let Some(capacity) = &self.capacity {
-            capacity.grant(&self.sizes);
-        }
+        self.grant_permits();
         // The first worker that comes for queued work notifies the next one.
         self.look();
         Ok(())

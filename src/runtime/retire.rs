@@ -22,7 +22,7 @@ impl Shared {
     /// Whether more workers are running than may: some have returned from regions, or the limit was lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
-        now.running() > self.sizes.limit()
+        now.running() > self.run_limit(now)
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle

@@ -140,7 +140,7 @@ impl Shared {
         let tracker =
             config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
         let policy = Policy::new(sizes.max());
-        policy.set_limit(&sizes, sizes.limit());
+        policy.set_number(&sizes, sizes.number());
         let shared = Arc::new(Shared {
             in_flight: InFlight::default(),
             capacity: config.queue_capacity.map(Capacity::new),
@@ -240,6 +240,13 @@ impl Shared {
     pub(crate) fn grant_before_rest(&self) {
         if let Some(capacity) = &self.capacity {
             capacity.grant_before_rest(&self.sizes);
+        }
+    }
+
+    /// Grants a permit, if one is free and a submitter waits: the limit may be a higher one.
+    pub(super) fn grant_permits(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.grant(&self.sizes);
         }
     }
 

@@ -6,11 +6,16 @@
 //! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std`
 //! atomic, so models do not explore stale values of it: that would slow all of them down for the sake of one.
 //!
+//! # Where reserves count
+//! Measurements set the *number*, which no reserve changes. The limit is the number and on top of it all reserves, within `max_size`. A
+//! place within the reserve of its view is bounded by `max_size` only: beside a queued task that would take one, all gates for workers
+//! let `max_size` run ([`Shared::run_limit`](super::shared::Shared::run_limit)). All other places share the limit less the reserves.
+//!
 //! # Which number bounds what
 //! | number | bounds | where |
 //! |---|---|---|
 //! | `core_size` | the workers that submissions start, whatever else is idle, and those that stay for ever | `notify.rs`, `retire.rs` |
-//! | limit | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
+//! | limit, or `max_size` beside a task with a reserved place | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
 //! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
 //! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |
 //! | `max_size` | the workers that run when one returns from a region: one more may | `compensate.rs`, `return_from_region` |
@@ -32,6 +37,8 @@ const LOW_HALF: usize = (1 << HALF) - 1;
 /// See the [module's documentation](self).
 pub(crate) struct Sizes {
     word: AtomicUsize,
+    /// How many workers measurements let run, beside those of reserves: at most `max_size`.
+    number: AtomicUsize,
     /// How many workers may run: at most `max_size`.
     limit: AtomicUsize,
     /// How many workers measurements keep awake. `usize::MAX` without measurements: then the least limit is `max_size`.
@@ -43,14 +50,14 @@ impl Sizes {
     /// The caller has checked the arguments with [`check_sizes`].
     pub(crate) fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
         let word = AtomicUsize::new(pack(core_size, max_size));
-        let limit = AtomicUsize::new(max_size);
-        Sizes { word, limit, wanted_awake: usize::MAX, keep_alive: Mutex::new(keep_alive) }
+        let [number, limit] = [max_size; 2].map(AtomicUsize::new);
+        Sizes { word, number, limit, wanted_awake: usize::MAX, keep_alive: Mutex::new(keep_alive) }
     }
 
     /// Makes the limit follow measurements, so that this many workers are awake.
     pub(crate) fn measured(mut self, wanted_awake: usize) -> Self {
         self.wanted_awake = wanted_awake;
-        self.set_limit(0, 0);
+        self.set_number(0, 0);
         self
     }
 
@@ -70,12 +77,18 @@ impl Sizes {
         self.limit.load(Ordering::Relaxed)
     }
 
-    /// Sets how many workers may run, within `max_size`: at least as many as are wanted awake, and as views have `reserved` beside
-    /// them, so a reserved worker runs while all CPUs are busy; and at least `core_size`. Returns the new number.
-    pub(crate) fn set_limit(&self, limit: usize, reserved: usize) -> usize {
+    /// How many workers measurements let run, beside those of reserves.
+    pub(crate) fn number(&self) -> usize {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Sets the number, to at least as many workers as are wanted awake, and with it the limit: what views have `reserved` comes on top,
+    /// so a reserved worker runs while all CPUs are busy. Both within `max_size`, and the limit at least `core_size`. Returns the limit.
+    pub(crate) fn set_number(&self, number: usize, reserved: usize) -> usize {
         let (core_size, max_size) = self.both();
-        let least = self.wanted_awake.saturating_add(reserved).max(core_size).min(max_size);
-        let limit = limit.clamp(least, max_size);
+        let number = number.max(self.wanted_awake).min(max_size);
+        let limit = (number + reserved).max(core_size).min(max_size);
+        self.number.store(number, Ordering::Relaxed);
         self.limit.store(limit, Ordering::Relaxed);
         limit
     }
@@ -116,7 +129,7 @@ impl Sizes {
         check_sizes(core_size, max_size)?;
         check_reserves(reserved, max_size)?;
         self.word.store(pack(core_size, max_size), Ordering::Relaxed);
-        self.set_limit(self.limit(), reserved);
+        self.set_number(self.number(), reserved);
         Ok(max_size < max_before)
     }
 }

@@ -43,7 +43,19 @@ impl Shared {
     #[inline]
     pub(super) fn may_run_another(&self, now: Snapshot) -> bool {
         self.ask_if_all_run(now);
-        now.has_spare_capacity(self.sizes.limit())
+        now.has_spare_capacity(self.run_limit(now))
+    }
+
+    /// How many workers may run: as many as the limit or, beside a queued task with a free place of its view's reserve, `max_size`.
+    #[inline]
+    pub(crate) fn run_limit(&self, now: Snapshot) -> usize {
+        let limit = self.sizes.limit();
+        // What may run below the limit needs no reserve.
+        let may_exceed = now.running() >= limit
+            && self.queue.may_have_views()
+            && limit < self.sizes.max()
+            && self.policy.has_reserved_work();
+        if may_exceed { self.sizes.max() } else { limit }
     }
 
     /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as for
@@ -112,10 +124,13 @@ impl Shared {
         // Later there is no measurement, and what this one finds says nothing of other tasks.
         let asleep = if has_work { measured.asleep().round() as usize } else { 0 };
         self.sizing.asleep.replace_alone(asleep);
-        let next = state.controller.next(limit, self.sizes.wanted_awake(), measured);
+        // Those with reserved places were measured too.
+        let reserved = self.policy.reserved_places();
+        let allowed = self.sizes.number() + reserved;
+        let next = state.controller.next(allowed, self.sizes.wanted_awake(), measured);
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
-        let next = self.policy.set_limit(&self.sizes, next);
+        let next = self.policy.set_number(&self.sizes, next.saturating_sub(reserved));
         let may_rise = next < self.sizes.max();
         let is_undecided = state.is_growing || state.controller.is_undecided(may_rise);
         // A refused thread is asked for again after a pause, and nothing changes before.
@@ -128,9 +143,7 @@ impl Shared {
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
         // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
-        if let Some(capacity) = &self.capacity {
-            capacity.grant(&self.sizes);
-        }
+        self.grant_permits();
         self.look();
         if is_undecided {
             self.measure_after(PAUSE);

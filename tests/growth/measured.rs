@@ -388,6 +388,95 @@ fn a_submitter_that_comes_late_to_a_full_pool_gets_a_worker() {
     finish(pool);
 }
 
+/// Submits tasks that sleep, by calls that do not wait, until so many run.
+fn run_without_waiting(count: usize, mut try_submit: impl FnMut(&Arc<Gate>) -> bool) {
+    let gate = Gate::new();
+    let mut accepted = 0;
+    wait_until("all of them run", || {
+        accepted += usize::from(accepted < count && try_submit(&gate));
+        gate.arrived() == count
+    });
+    gate.open();
+}
+
+/// Nothing is queued, and no submitter waits: rejections are what asks for more workers.
+#[test]
+fn rejections_for_capacity_give_a_full_pool_workers_while_the_others_sleep() {
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let (view, group) = (pool.view().build(), pool.group::<()>());
+    for submitters in [&pool, &*view] {
+        run_without_waiting(20, |gate| {
+            let gate = Arc::clone(gate);
+            submitters.try_execute(move || gate.pass()).is_ok()
+        });
+        assert!(pool.join_timeout(LIMIT));
+    }
+    run_without_waiting(20, |gate| {
+        let gate = Arc::clone(gate);
+        group.try_execute(move || Ok(gate.pass())).is_ok()
+    });
+    group.wait().unwrap();
+    drop(view);
+    finish(pool);
+}
+
+/// A stream submits only what it can without a wait.
+#[cfg(feature = "async")]
+#[test]
+fn a_stream_of_results_gives_a_full_pool_workers_while_its_tasks_sleep() {
+    use futures::StreamExt;
+
+    let _alone = alone();
+    let pool = measured(2).queue_capacity(0).build();
+    let map = pool.map(0..200, |number| {
+        thread::sleep(millis(5));
+        number
+    });
+    let results = futures::executor::block_on(map.in_flight(32).into_stream().count());
+    assert_eq!(results, 200);
+    assert!(pool.stats().peak_workers > 8, "{:?}", pool.stats());
+    finish(pool);
+}
+
+/// Each worker that waits for capacity costs a thread, and the tasks of the others submit as well.
+#[test]
+fn tasks_that_submit_to_a_full_queue_or_group_cost_few_threads() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let begin = |count: &AtomicUsize| {
+        count.fetch_add(1, Ordering::SeqCst);
+        compute(Duration::from_micros(50));
+    };
+    for is_group in [false, true] {
+        let pool = measured(2).queue_capacity(if is_group { 1 << 20 } else { 100 }).build();
+        let group = pool.group::<()>().limit(2);
+        let count = Arc::new(AtomicUsize::new(0));
+        for _ in 0..1000 {
+            let (own, group, count) = (pool.clone(), group.clone(), Arc::clone(&count));
+            pool.execute(move || {
+                begin(&count);
+                for _ in 0..10 {
+                    let count = Arc::clone(&count);
+                    if is_group {
+                        group.execute(move || Ok(begin(&count))).unwrap();
+                    } else {
+                        own.execute(move || begin(&count));
+                    }
+                }
+            });
+        }
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert_eq!(count.load(Ordering::SeqCst), 11_000);
+        assert!(stats.peak_workers <= 32, "{stats:?}");
+        drop(group);
+        finish(pool);
+    }
+}
+
 // ----- resizing, views -----
 
 #[test]
@@ -538,5 +627,105 @@ fn a_reserved_worker_runs_while_as_many_as_wanted_are_awake() {
     assert!(pool.join_timeout(LIMIT));
     drop(view);
     wait_until("the reserve is gone", || pool.stats().allowed == 1);
+    finish(pool);
+}
+
+/// A view adds its reserve to the number, and takes with it what it has added.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reserve_comes_on_top_of_the_number_and_leaves_no_trace() {
+    let _alone = alone();
+    let largest = 512.min(ThreadPool::MAX_SIZE);
+    for max_size in [64, largest] {
+        let pool = measured(1).max_size(max_size).name("traces").build();
+        let gate = Gate::new();
+        for _ in 0..64 {
+            let gate = Arc::clone(&gate);
+            pool.execute(move || gate.pass());
+        }
+        gate.wait_for(64);
+        // No measurement is under way.
+        wait_until_asleep(1, millis(300), |name| name == "traces-keeper");
+        let number = pool.stats().allowed;
+        assert!(number >= 64, "{:?}", pool.stats());
+        for _ in 0..7 {
+            let view = pool.view().reserve(8).build();
+            assert_eq!(pool.stats().allowed, max_size.min(number + 8));
+            view.set_reserve(2).unwrap();
+            assert_eq!(pool.stats().allowed, max_size.min(number + 2));
+            drop(view);
+            assert_eq!(pool.stats().allowed, number);
+        }
+        gate.open();
+        finish(pool);
+    }
+}
+
+/// Six tasks sleep, so six may run. Then they compute, so fewer may, and none of them ends.
+#[test]
+fn a_reserved_worker_runs_beside_more_than_may_run() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(1).max_size(6 + 2).build();
+    let view = pool.view().reserve(2).build();
+    let (gate, stop) = (Gate::new(), Arc::new(AtomicBool::new(false)));
+    for _ in 0..6 {
+        let (gate, stop) = (Arc::clone(&gate), Arc::clone(&stop));
+        pool.execute(move || {
+            gate.pass();
+            while !stop.load(Ordering::Relaxed) {}
+        });
+    }
+    gate.wait_for(6);
+    gate.open();
+    // It is measured while a task is queued.
+    pool.execute(|| ());
+    wait_until("fewer may run than do", || pool.stats().allowed < 6);
+    let both = Arc::new(Barrier::new(2));
+    let reserved = [(); 2].map(|()| {
+        let both = Arc::clone(&both);
+        view.evaluate(move || both.wait())
+    });
+    reserved.into_iter().for_each(|handle| _ = value(handle));
+    stop.store(true, Ordering::Relaxed);
+    assert!(pool.join_timeout(LIMIT));
+    drop(view);
+    finish(pool);
+}
+
+/// The reserved workers sleep. Those of the pool compute, so few of them may run.
+#[test]
+fn reserved_workers_do_not_count_in_the_number() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(1).max_size(8 + 12).build();
+    let view = pool.view().reserve(8).build();
+    let [sleep, begin] = [(); 2].map(|()| Gate::new());
+    for _ in 0..8 {
+        let sleep = Arc::clone(&sleep);
+        view.execute(move || sleep.pass());
+    }
+    sleep.wait_for(8);
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..12 {
+        let (begin, stop) = (Arc::clone(&begin), Arc::clone(&stop));
+        pool.execute(move || {
+            begin.pass();
+            while !stop.load(Ordering::Relaxed) {}
+        });
+    }
+    begin.wait_for(12);
+    begin.open();
+    // It is measured while a task is queued.
+    pool.execute(|| ());
+    wait_until("few may run", || pool.stats().allowed <= 8 + 5);
+    stop.store(true, Ordering::Relaxed);
+    sleep.open();
+    assert!(pool.join_timeout(LIMIT));
+    drop(view);
     finish(pool);
 }

@@ -119,10 +119,12 @@ impl Worker {
     /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
     /// workers may run, or search.
     fn withdraw(&mut self, for_work: bool) -> bool {
-        let Shared { counts, idle, sizes, .. } = &*self.shared;
+        let Shared { counts, idle, .. } = &*self.shared;
+        // Before the lock, under which that of the policy is not taken.
+        let limit = self.shared.run_limit(counts.load());
         let change = || {
             if for_work {
-                return counts.claim_idle(sizes.limit(), MAX_SEARCHING);
+                return counts.claim_idle(limit, MAX_SEARCHING);
             }
             counts.remove_idle();
             true

@@ -65,8 +65,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        shared.admit_if_starved();\n"
         => "", Test("law_07_refusal_proof", "in_a_region_is_admitted_at_once");
     "race 15: a raised max_size grants no permit", "src/runtime/resize.rs",
-        "            capacity.grant(&self.sizes);\n"
-        => "            let _ = capacity;\n", Model("capacity::a_raised_max_size_versus_a_full_queue");
+        "        self.grant_permits();\n" => "", Model("capacity::a_raised_max_size_versus_a_full_queue");
     "race 15: max_size is raised without a look at the queue", "src/runtime/resize.rs",
         "        self.look();\n        Ok(())"
         => "        Ok(())", Model("retire::a_higher_limit");
@@ -95,7 +94,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
     "law 4: a worker takes a task although too many are running", "src/runtime/retire.rs",
-        "now.running() > self.sizes.limit()"
+        "now.running() > self.run_limit(now)"
         => "now.running() > usize::MAX", Model("regions::the_end_of_a_region");
     "law 8: a close is not decided with the acceptance", "src/runtime/in_flight.rs",
         "(word & CLOSED == 0).then_some(word + count * ONE_TASK)"

@@ -27,21 +27,27 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        shared.ask_if_all_run(shared.counts.load());\n" => "",
         Test("growth", "a_submitter_that_comes_late");
     "measured: a raised number grants no permit", "src/runtime/sizing.rs",
-        "            capacity.grant(&self.sizes);\n" => "            let _ = capacity;\n", Test("growth", "a_submitter_to_a_full_pool");
+        "        self.grant_permits();\n" => "", Test("growth", "a_submitter_to_a_full_pool");
     "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
         "        self.metrics.is_in_region.set(to.is_some());\n" => "", Test("growth", "a_region_that_computes");
     "measured: max_size does not bound the number", "src/runtime/sizes.rs",
-        "let limit = limit.clamp(least, max_size);" => "let limit = limit.max(least);",
-        Test("growth", "max_size_bounds");
+        "let limit = (number + reserved).max(core_size).min(max_size);" => "let limit = (number + reserved).max(core_size);",
+        Test("growth", "a_reserve_comes_on_top");
     "measured: the number does not follow a changed max_size", "src/runtime/sizes.rs",
-        "        self.set_limit(self.limit(), reserved);\n" => "",
+        "        self.set_number(self.number(), reserved);\n" => "",
         Model("measured::a_raised_number_versus_resize"), Test("growth", "the_number_of_workers_has_bounds");
     "measured: a reserve does not come on top", "src/runtime/sizes.rs",
-        "self.wanted_awake.saturating_add(reserved)" => "{ let _ = reserved; self.wanted_awake }",
-        Test("growth", "a_reserved_worker_runs");
-    "measured: a new reserve does not change the number", "src/runtime/policy.rs",
-        "        state.limit = sizes.set_limit(sizes.limit(), state.reserved);\n        state.views" => "        let _ = sizes;\n        state.views",
-        Test("growth", "a_reserved_worker_runs");
+        "(number + reserved)" => "number.max(self.wanted_awake.saturating_add(reserved))",
+        Test("growth", "a_reserve_comes_on_top");
+    "measured: a reserve changes the number", "src/runtime/policy.rs",
+        "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
+        Test("growth", "a_reserve_comes_on_top");
+    "measured: no more than the limit run beside a reserved place", "src/runtime/sizing.rs",
+        "if may_exceed { self.sizes.max() } else { limit }" => "{ let _ = may_exceed; limit }",
+        Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
+    "measured: workers with reserved places count in the number", "src/runtime/sizing.rs",
+        "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",
+        Test("growth", "reserved_workers_do_not_count");
     "measured: a default pool is eager", "src/builder.rs",
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
         Test("growth", "a_pool_without_sizes");
