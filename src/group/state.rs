@@ -9,7 +9,7 @@
 //! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
 //! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
 //! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if
-//! `max_size` workers [wait](crate::runtime::capacity::OwnWaits). The pool accepts a deferred task at once and queues it when it
+//! as many workers as may [wait](crate::runtime::capacity::OwnWaits). The pool accepts a deferred task at once and queues it when it
 //! is granted a slot. A canceller that has only its handle takes it out of the queue, or out of the list of unstarted tasks
 //! ([`SlotLine`]).
 //!

@@ -32,8 +32,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
     /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
     /// holds only for the task's own code. If the task waits for another task, and that one waits for a slot of the same
-    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.) Nor does a worker wait if
-    /// [`max_size`](crate::ThreadPool::max_size) workers do already.
+    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.) Nor does a worker wait if as
+    /// many do already as [may wait for capacity](crate::Builder::queue_capacity).
     ///
     /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
     ///

@@ -58,7 +58,7 @@ struct Stale {
 }
 
 /// How many workers of the pool wait for a permit, or for a slot of a group. Each of them costs a thread, and those that run
-/// in their place may submit tasks as well: so at most `max_size` workers wait.
+/// in their place may submit tasks as well: so at most `max_size` workers wait, or as many as are wanted awake if those are fewer.
 #[derive(Default)]
 pub(crate) struct OwnWaits(Counter);
 
@@ -66,11 +66,11 @@ pub(crate) struct OwnWaits(Counter);
 pub(crate) struct OwnWait<'a>(&'a OwnWaits);
 
 impl OwnWaits {
-    /// `None` if the caller must not wait, since `max_size` workers wait.
+    /// `None` if the caller must not wait, since as many others wait as may.
     pub(super) fn begin(&self, sizes: &Sizes) -> Option<OwnWait<'_>> {
         let others = self.0.increment();
         let wait = OwnWait(self);
-        (others < sizes.max()).then_some(wait)
+        (others < sizes.max().min(sizes.wanted_awake())).then_some(wait)
     }
 }
 

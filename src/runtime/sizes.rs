@@ -21,7 +21,8 @@
 //! | `max_size` | the workers that run when one returns from a region: one more may | `compensate.rs`, `return_from_region` |
 //! | `max_size` | the places of views, when a worker returns or begins a claimed task | `policy.rs`, `try_acquire` |
 //! | `max_size` | the runnable workers after it was lowered: those above leave | `Excess` in `worker/rest.rs` and `retire.rs` |
-//! | `max_size` | the workers that wait for permits and slots; those whose wait in a start hook is a region | `capacity.rs`, `OwnWaits`; `compensate.rs`, `may_wait` |
+//! | `max_size` | the workers whose wait in a start hook is a region | `compensate.rs`, `may_wait` |
+//! | the smaller of `max_size` and `wanted_awake` | the workers that wait for permits and slots | `capacity.rs`, `OwnWaits` |
 //! | `wanted_awake` | the workers that run without a measurement while tasks are queued | `sizing.rs`, `ask_if_all_run` |
 
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -141,8 +141,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if !is_closed() {\n"
         => "        if !is_closed() || true {\n", Model("views::close_of_a_view_versus_a_full_queue");
     "capacity: any number of workers waits for it", "src/runtime/capacity.rs",
-        "(others < sizes.max()).then_some(wait)"
-        => "(others < usize::MAX).then_some(wait)", Test("queues", "own_queue");
+        "(others < sizes.max().min(sizes.wanted_awake())).then_some(wait)"
+        => "(others < sizes.wanted_awake()).then_some(wait)", Test("queues", "own_queue");
+    "capacity: in a pool that measures, as many workers wait for it as may ever run", "src/runtime/capacity.rs",
+        "(others < sizes.max().min(sizes.wanted_awake())).then_some(wait)"
+        => "(others < sizes.max()).then_some(wait)", Model("measured::a_worker_does_not_wait"), Test("growth", "tasks_that_submit");
     "capacity: a worker has waited for it for good", "src/runtime/capacity.rs",
         "        self.0.0.decrement();\n"
         => "", Test("queues", "own_queue");
