@@ -182,7 +182,7 @@ impl Builder {
     /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
     /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a
     /// worker runs the task it waits for, if no worker has started it. For capacity no more than `max_size` workers
-    /// [wait](Self::queue_capacity).
+    /// [wait](Self::queue_capacity), and fewer under [`Growth::Measured`].
     ///
     /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
     /// destructors of its thread-locals no longer counts. And beside its workers a pool has one thread, the keeper, which asks for
@@ -229,8 +229,8 @@ impl Builder {
     ///
     /// The pool always accepts a task that a worker can take at once, an idle one or one that may be started. So it accepts
     /// `queue_capacity + max_size` tasks that do not end, and no more. Under [`Growth::Measured`] the number of workers that may run
-    /// counts instead of `max_size`: it grows while tasks are queued or submitters wait, and the workers sleep. With a capacity of 0 no task waits in the queue: each
-    /// goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
+    /// counts instead of `max_size`: it grows while tasks are queued or rejected, or submitters wait, and the workers sleep. With a capacity
+    /// of 0 no task waits in the queue: each goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
     /// blocking region or after that number was lowered, takes a place in the queue until it ends.
     ///
     /// A queued task that is cancelled frees its capacity at once, but leaves an entry of a few bytes in the queue until a worker comes to
@@ -240,7 +240,8 @@ impl Builder {
     /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
     /// region](crate::blocking()), so another worker can free capacity. At most `max_size` workers wait like this at a time: what
     /// further ones submit meanwhile, the pool accepts above its capacity, as it does if the system refuses a thread. So tasks that
-    /// submit tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds what is left to do.
+    /// submit tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds what is left to do. Under
+    /// [`Growth::Measured`] no more workers wait than are wanted awake. So such tasks cost few threads, and exceed the capacity more often.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};

@@ -176,6 +176,9 @@ impl Progress {
 pub(crate) struct Sizing {
     /// Whether a measurement is asked for.
     pub(crate) is_asked: AtomicBool,
+    /// Whether a task was rejected for capacity since the last measurement. A rejection that is overlooked is followed by others, if more
+    /// workers are needed.
+    pub(super) has_rejected: Hint,
     /// Not before this.
     pub(super) earliest: Mutex<Option<Instant>>,
     /// How many workers slept at the last measurement.

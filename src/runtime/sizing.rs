@@ -99,13 +99,16 @@ impl Shared {
         }
     }
 
-    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter waits for a permit.
+    /// Whether a task is queued that a worker could take if `max_size` might run, a submitter waits for a permit, or a task was rejected
+    /// without one: with a capacity of 0 none is queued then.
     fn is_short_of_workers(&self) -> bool {
         let has_task = || match self.queue.may_have_views() {
             true => self.policy.may_become_eligible(|| self.queue.len()),
             false => !self.queue.is_empty(),
         };
-        self.capacity.as_ref().is_some_and(Capacity::is_awaited) || has_task()
+        self.capacity.as_ref().is_some_and(Capacity::is_awaited)
+            || self.sizing.has_rejected.get()
+            || has_task()
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
@@ -119,6 +122,7 @@ impl Shared {
         // has not run meanwhile is taken for asleep.
         let tells_states = is_told && keeper.is_awake().is_some();
         let has_work = self.is_short_of_workers();
+        self.sizing.has_rejected.set(false);
         let limit = self.sizes.limit();
         let measured = self.measure_workers(&mut state, begun, has_work, is_told);
         // Later there is no measurement, and what this one finds says nothing of other tasks.

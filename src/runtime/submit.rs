@@ -55,7 +55,7 @@ impl Patience {
     }
 }
 
-/// `max_size` workers wait for capacity and slots: no other may wait. Nor may a hook, which keeps its thread.
+/// As many workers wait for capacity and slots as [may](super::capacity::OwnWaits): no other may wait. Nor may a hook, which keeps its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowded;
 
@@ -302,6 +302,8 @@ impl<'a> Route<'a> {
         } else if self.is_view_closed() {
             Refusal::ViewClosed
         } else {
+            self.shared.sizing.has_rejected.set(true);
+            self.shared.ask_if_all_run(self.shared.counts.load());
             Refusal::Full
         }
     }
@@ -310,7 +312,7 @@ impl<'a> Route<'a> {
         self.view.is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// Waits for a permit. A worker goes on over the limit if `max_size` workers [wait](super::capacity::OwnWaits).
+    /// Waits for a permit. A worker goes on over the limit if [too many](super::capacity::OwnWaits) wait.
     fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();

@@ -273,6 +273,19 @@ fn the_keeper_sleeps_while_nothing_is_queued() {
     finish(pool);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn the_keeper_sleeps_after_a_rejection() {
+    let _alone = alone();
+    let pool = measured(1).name("calm").queue_capacity(0).build();
+    let gate = block(&pool);
+    while pool.try_execute(|| ()).is_ok() {}
+    wait_until_asleep(1, millis(300), |name| name == "calm-keeper");
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    finish(pool);
+}
+
 #[test]
 fn what_slept_is_forgotten_once_nothing_is_queued() {
     let _alone = alone();

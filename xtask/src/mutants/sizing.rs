@@ -26,6 +26,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
         "        shared.ask_if_all_run(shared.counts.load());\n" => "",
         Test("growth", "a_submitter_that_comes_late");
+    "measured: a rejection asks for no measurement", "src/runtime/submit.rs",
+        "            self.shared.ask_if_all_run(self.shared.counts.load());\n" => "", Test("growth", "rejections_for_capacity");
+    "measured: a rejection is no work", "src/runtime/sizing.rs",
+        "            || self.sizing.has_rejected.get()\n" => "", Test("growth", "rejections_for_capacity"), Test("growth", "a_stream_of_results");
+    "measured: a rejection is work for ever", "src/runtime/sizing.rs",
+        "        self.sizing.has_rejected.set(false);\n" => "", Test("growth", "the_keeper_sleeps_after_a_rejection");
     "measured: a raised number grants no permit", "src/runtime/sizing.rs",
         "        self.grant_permits();\n" => "", Test("growth", "a_submitter_to_a_full_pool");
     "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
