@@ -674,28 +674,39 @@ fn a_reserve_comes_on_top_of_the_number_and_leaves_no_trace() {
     }
 }
 
-/// Six tasks sleep, so six may run. Then they compute, so fewer may, and none of them ends.
+/// Makes as many tasks run as sleep first, all at once. Then they compute, as do many that are queued, until the returned flag is set.
+fn sleep_then_compute(pool: &ThreadPool, count: usize) -> Arc<AtomicBool> {
+    let (begin, stop) = (Gate::new(), Arc::new(AtomicBool::new(false)));
+    for _ in 0..count {
+        let (begin, stop) = (Arc::clone(&begin), Arc::clone(&stop));
+        pool.execute(move || {
+            begin.pass();
+            while !stop.load(Ordering::Relaxed) {}
+        });
+    }
+    begin.wait_for(count);
+    // The pool measures while tasks are queued.
+    for _ in 0..100 {
+        let stop = Arc::clone(&stop);
+        pool.execute(move || while !stop.load(Ordering::Relaxed) {});
+    }
+    begin.open();
+    stop
+}
+
 #[test]
 fn a_reserved_worker_runs_beside_more_than_may_run() {
     let _alone = alone();
     if !TELLS {
         return;
     }
-    let pool = measured(1).max_size(6 + 2).build();
+    let pool = measured(1).build();
     let view = pool.view().reserve(2).build();
-    let (gate, stop) = (Gate::new(), Arc::new(AtomicBool::new(false)));
-    for _ in 0..6 {
-        let (gate, stop) = (Arc::clone(&gate), Arc::clone(&stop));
-        pool.execute(move || {
-            gate.pass();
-            while !stop.load(Ordering::Relaxed) {}
-        });
-    }
-    gate.wait_for(6);
-    gate.open();
-    // It is measured while a task is queued.
-    pool.execute(|| ());
-    wait_until("fewer may run than do", || pool.stats().allowed < 6);
+    let stop = sleep_then_compute(&pool, 6);
+    wait_until("fewer may run than do", || {
+        let stats = pool.stats();
+        stats.allowed < stats.active
+    });
     let both = Arc::new(Barrier::new(2));
     let reserved = [(); 2].map(|()| {
         let both = Arc::clone(&both);
@@ -715,29 +726,18 @@ fn reserved_workers_do_not_count_in_the_number() {
     if !TELLS {
         return;
     }
-    let pool = measured(1).max_size(8 + 12).build();
+    let pool = measured(1).build();
     let view = pool.view().reserve(8).build();
-    let [sleep, begin] = [(); 2].map(|()| Gate::new());
+    let gate = Gate::new();
     for _ in 0..8 {
-        let sleep = Arc::clone(&sleep);
-        view.execute(move || sleep.pass());
+        let gate = Arc::clone(&gate);
+        view.execute(move || gate.pass());
     }
-    sleep.wait_for(8);
-    let stop = Arc::new(AtomicBool::new(false));
-    for _ in 0..12 {
-        let (begin, stop) = (Arc::clone(&begin), Arc::clone(&stop));
-        pool.execute(move || {
-            begin.pass();
-            while !stop.load(Ordering::Relaxed) {}
-        });
-    }
-    begin.wait_for(12);
-    begin.open();
-    // It is measured while a task is queued.
-    pool.execute(|| ());
+    gate.wait_for(8);
+    let stop = sleep_then_compute(&pool, 12);
     wait_until("few may run", || pool.stats().allowed <= 8 + 5);
     stop.store(true, Ordering::Relaxed);
-    sleep.open();
+    gate.open();
     assert!(pool.join_timeout(LIMIT));
     drop(view);
     finish(pool);
