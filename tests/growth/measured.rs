@@ -427,7 +427,11 @@ fn rejections_for_capacity_give_a_full_pool_workers_while_the_others_sleep() {
     }
     run_without_waiting(20, |gate| {
         let gate = Arc::clone(gate);
-        group.try_execute(move || Ok(gate.pass())).is_ok()
+        let task = move || {
+            gate.pass();
+            Ok(())
+        };
+        group.try_execute(task).is_ok()
     });
     group.wait().unwrap();
     drop(view);
@@ -474,7 +478,11 @@ fn tasks_that_submit_to_a_full_queue_or_group_cost_few_threads() {
                 for _ in 0..10 {
                     let count = Arc::clone(&count);
                     if is_group {
-                        group.execute(move || Ok(begin(&count))).unwrap();
+                        let task = move || {
+                            begin(&count);
+                            Ok(())
+                        };
+                        group.execute(task).unwrap();
                     } else {
                         own.execute(move || begin(&count));
                     }
