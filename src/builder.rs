@@ -187,7 +187,9 @@ impl Builder {
     /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
     /// destructors of its thread-locals no longer counts. And beside its workers a pool has one thread, the keeper, which asks for
     /// [refused threads](crate#the-laws), measures workers under [`Growth::Measured`], and looks for stalls in a pool with a
-    /// [`stall_report`](Self::stall_report).
+    /// [`stall_report`](Self::stall_report). A second one, the helper, starts with the first user code that belongs to no task: a
+    /// waker of [`ready`](ThreadPool::ready), [`quiet`](ThreadPool::quiet) or [`terminated`](ThreadPool::terminated), a group's
+    /// [deadline](crate::TaskGroup::deadline) that passes, or a stall report.
     ///
     /// ```
     /// use std::time::Duration;
@@ -330,7 +332,7 @@ impl Builder {
         self
     }
 
-    /// Sets the size of the threads' stacks, in bytes. The system may round it up. If it cannot provide a stack of this
+    /// Sets the size of the stacks of the workers and the [helper](Self::max_blocked), in bytes. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
     ///
     /// ```
@@ -347,7 +349,8 @@ impl Builder {
     /// Sets a function that names the threads. The thread that starts a worker calls it with the worker's index, possibly
     /// more than once.
     ///
-    /// The function must not submit to the pool or wait for its tasks. A NUL byte in the name is replaced, since the system does not
+    /// The function must not submit to the pool or wait for its tasks, and should return at once: the pool's keeper starts workers too, and
+    /// each start waits for its name. A NUL byte in the name is replaced, since the system does not
     /// allow it. Linux shows only the first 15 bytes of the name.
     ///
     /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler). The thread gets its
@@ -571,10 +574,10 @@ impl Builder {
     /// pending. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above
     /// that of the longest healthy task: the pool cannot tell a deadlock from a long computation.
     ///
-    /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls and calls the hook. It starts with the first worker,
-    /// sleeps while the pool has no task, and exits with the last worker. A panic of the hook is contained. The hook should return
-    /// soon: the same thread asks again for one that the system has refused. It must not
-    /// keep a handle of the pool, which would never close then.
+    /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls. It starts with the first worker, sleeps while the pool has
+    /// no task, and exits with the last worker. The hook is called on another thread, named `{name}-helper`. If it takes long, tasks
+    /// and starts of workers go on, but [wakers](ThreadPool::ready) and deadlines of groups wait for it. A panic of the hook is
+    /// contained. The hook must not keep a handle of the pool, which would never close then.
     ///
     /// ```
     /// use std::sync::mpsc;

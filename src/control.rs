@@ -12,9 +12,11 @@ use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
+use crate::runtime::helper::relayed;
 use crate::runtime::in_flight::InFlight;
-use crate::runtime::relay::relayed;
+use crate::runtime::registry::ThreadKey;
 use crate::runtime::route::Route;
+use crate::runtime::shared::Shared;
 use crate::runtime::view::ViewJob;
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
@@ -243,9 +245,10 @@ impl ThreadPool {
     /// close the pool: call [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It
     /// borrows the handle.
     ///
-    /// The first poll starts a thread, named after the pool, that waits for its end, wakes all such futures and exits. The first of them joins
-    /// it, which may block for the few microseconds that the others' wakers and the end of a thread take. If the system refuses that thread,
-    /// the future wakes itself and tries again.
+    /// The first poll starts the pool's helper, a thread named `{name}-helper`, unless it runs already. When all other threads have exited, it
+    /// wakes all such futures and exits. Each of them joins it, which may block for the few microseconds that the others' wakers and the end of a
+    /// thread take. `shutdown_join` waits for it too, also if no such future is left. If the system refuses that thread, the future wakes itself
+    /// and tries again. A future that the helper polls, inside of that wake, does not wait for the helper.
     ///
     /// # Panics
     /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if
@@ -275,8 +278,8 @@ impl ThreadPool {
         if let Some(end) = poll_fn(begin).await {
             // It is sent before the sender is dropped.
             let _ = end.await;
+            shared.registry.wait_gone(leaving(shared), None);
         }
-        shared.join_end_thread();
     }
 
     /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are
@@ -352,10 +355,7 @@ impl ThreadPool {
 
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let leaving = match context::caller(&shared) {
-            Caller::Leaving(key) => Some(key),
-            Caller::Outside | Caller::Busy => None,
-        };
+        let leaving = leaving(&shared);
         drop(self);
         // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
         // for quiet.
@@ -407,6 +407,14 @@ impl ThreadPool {
             "`join` was called while queued tasks of {what} `{name}` are paused: it would wait until another thread calls its \
              `resume`. Call `resume` first, or wait with `join_timeout`"
         );
+    }
+}
+
+/// Returns the key of the calling thread, if it is one of the pool's that must not wait for itself.
+fn leaving(shared: &Arc<Shared>) -> Option<ThreadKey> {
+    match context::caller(shared) {
+        Caller::Leaving(key) => Some(key),
+        Caller::Outside | Caller::Busy => None,
     }
 }
 

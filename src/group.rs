@@ -252,8 +252,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// whether or not a thread waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed
     /// task, or one that [is "expired"](GroupError::is_expired).
     ///
-    /// The unstarted tasks and pending futures are dropped by the pool's keeper, a thread that also starts workers at their time: their
-    /// destructors should return soon. A closure that runs goes on; it sees the [token](Self::token).
+    /// The pool's helper, a thread with the [stack](crate::Builder::stack_size) of a worker, cancels the group. So it drops the unstarted tasks and
+    /// pending futures. Their destructors may wait for tasks of the pool, but hold up other deadlines and the [wakers](crate::ThreadPool::ready)
+    /// of async waits. A closure that runs goes on; it sees the [token](Self::token).
     ///
     /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. Any other stays
     /// after a wait: [set](Self::set_deadline) another one, or remove it, before you use the group again. To wait for a limited time

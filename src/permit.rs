@@ -52,7 +52,8 @@ impl ThreadPool {
     /// exceeds the capacity, and a loop there fills the queue without a bound. Call [`execute`](Self::execute) in closures and inside of
     /// `complete`: it waits, and another worker runs meanwhile.
     ///
-    /// The pool's keeper, a thread that also starts workers at their time, wakes the futures: the waker of an executor should return soon.
+    /// The pool's helper, a thread for user code that belongs to no task, wakes the futures. A waker that takes long holds up no task, but
+    /// other such wakers, and [deadlines](crate::TaskGroup::deadline) of groups.
     ///
     /// # Errors
     /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread.

@@ -5,13 +5,17 @@ mod common;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 use common::threads_named;
+use common::waits::{waiting, waker};
 use common::{Gate, HOUR, LIMIT, block, wait_until};
 use elastipool::{Builder, ThreadPool};
 
@@ -295,6 +299,62 @@ fn shutdown_join_waits_for_workers_that_are_retiring() {
         pool.shutdown_join();
         log.assert_gone(log.started());
         assert!(log.started() > 0);
+    }
+}
+
+/// The thread that waits for the end in async code belongs to the pool, and keeps its hooks until it exits.
+#[test]
+fn a_wait_for_the_end_that_was_dropped_leaves_nothing_behind() {
+    for has_task in [true, false].repeat(200) {
+        let hook = Arc::new(());
+        let held = Arc::clone(&hook);
+        let pool = builder(1, 1).on_worker_start(move |_| _ = &held).build();
+        drop(waiting(pool.terminated()));
+        if has_task {
+            pool.execute(|| ());
+        }
+        pool.shutdown_join();
+        assert_eq!(Arc::strong_count(&hook), 1, "a thread of the pool has it");
+    }
+}
+
+/// It belongs to the pool as well when it calls their wakers.
+#[test]
+fn each_wait_for_the_end_waits_for_the_thread_that_wakes_it() {
+    for _ in 0..20 {
+        let pool = builder(1, 1).build();
+        pool.execute(|| ());
+        let (begun, exited) = (Arc::new(Barrier::new(4)), Arc::new(AtomicUsize::new(0)));
+        let waits: Vec<_> = (0..3)
+            .map(|_| {
+                let (pool, begun) = (pool.clone(), Arc::clone(&begun));
+                let exited = Arc::clone(&exited);
+                thread::spawn(move || {
+                    let (woken, is_woken) = mpsc::channel();
+                    let counts = Arc::clone(&exited);
+                    let waker = waker(move || {
+                        let counts = Arc::clone(&counts);
+                        at_thread_exit(move || {
+                            thread::sleep(MOMENT);
+                            counts.fetch_add(1, Ordering::SeqCst);
+                        });
+                        let _ = woken.send(());
+                    });
+                    let mut context = Context::from_waker(&waker);
+                    let mut end = pin!(pool.terminated());
+                    assert!(end.as_mut().poll(&mut context).is_pending());
+                    begun.wait();
+                    is_woken.recv_timeout(LIMIT).unwrap();
+                    assert!(end.as_mut().poll(&mut context).is_ready());
+                    assert_eq!(exited.load(Ordering::SeqCst), 1, "it has exited");
+                })
+            })
+            .collect();
+        begun.wait();
+        pool.close();
+        pool.shutdown_join();
+        assert_eq!(exited.load(Ordering::SeqCst), 1);
+        waits.into_iter().for_each(common::joined);
     }
 }
 

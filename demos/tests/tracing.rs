@@ -5,6 +5,7 @@ mod common;
 
 use std::fmt;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{HOUR, block, settled, wait_until};
@@ -16,6 +17,9 @@ use tracing_subscriber::registry::{LookupSpan, Registry};
 
 /// Level and text of each event with the target `elastipool`.
 static EVENTS: Mutex<Vec<(Level, String)>> = Mutex::new(Vec::new());
+
+/// Calls of the subscriber on the thread that others rely on.
+static KEEPER_CALLS: AtomicUsize = AtomicUsize::new(0);
 
 struct Collector;
 
@@ -36,6 +40,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collector {
         if event.metadata().target() == "elastipool" {
             let mut text = Text::default();
             event.record(&mut text);
+            if std::thread::current().name().is_some_and(|name| name.ends_with("-keeper")) {
+                KEEPER_CALLS.fetch_add(1, Ordering::Relaxed);
+            }
             EVENTS.lock().unwrap().push((*event.metadata().level(), text.0));
         }
     }
@@ -111,6 +118,7 @@ fn a_changed_number_of_workers_is_reported() {
     let text = "the number of workers follows the load allowed=2 running=1";
     wait_until("it is reported", || events("sized").iter().any(|(_, seen)| seen.starts_with(text)));
     pool.shutdown_join();
+    assert_eq!(KEEPER_CALLS.load(Ordering::Relaxed), 0);
 }
 
 #[test]

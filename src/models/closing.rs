@@ -1,8 +1,13 @@
 //! Joining, closing, and immediate shutdowns.
 
+use std::future::Future;
 use std::pin::pin;
+use std::task::{Context, Waker};
 
-use super::{Arc, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pool, thread};
+use super::{
+    Arc, REFUSE_NEXT, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pool,
+    thread,
+};
 use crate::RejectReason;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::region::{Dependency, wait_for};
@@ -119,17 +124,36 @@ fn quiet_versus_the_last_task() {
     });
 }
 
-/// The last worker hands the waker of a future to the keeper, and both leave.
+/// Race 42: the last worker leaves the waker of a future to the keeper, which starts the helper, or calls the waker if that is refused. All
+/// leave.
 #[test]
 fn quiet_versus_the_end_of_the_keeper() {
-    explore(2, || {
+    for is_refused in [false, true] {
+        explore(2, move || {
+            STARTS_KEEPER.set(true);
+            let pool = builder(0, 1).build();
+            let ran = Relaxed::new();
+            pool.execute(counting(&ran));
+            REFUSE_NEXT.set(is_refused);
+            pool.close();
+            wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
+            assert_eq!(ran.get(), 1);
+            pool.shutdown_join();
+            REFUSE_NEXT.set(false);
+        });
+    }
+}
+
+/// Race 42: the last worker leaves a second waker to the helper, which has called the first one.
+#[test]
+fn quiet_versus_the_end_of_the_helper() {
+    explore(1, || {
         STARTS_KEEPER.set(true);
         let pool = builder(0, 1).build();
-        let ran = Relaxed::new();
-        pool.execute(counting(&ran));
-        pool.close();
-        wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
-        assert_eq!(ran.get(), 1);
+        for _ in 0..2 {
+            pool.execute(|| ());
+            wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
+        }
         pool.shutdown_join();
     });
 }
@@ -148,10 +172,43 @@ fn terminated_versus_close() {
                 thread::spawn(move || pool.close())
             };
             wait_for(pin!(pool.terminated()), None, Dependency::Other).unwrap();
-            assert_eq!(pool.shared().counts.load().total(), 0);
+            assert!(pool.is_closed() && pool.shared().registry.lock().is_gone());
             closer.join().unwrap();
         });
     }
+}
+
+/// Law 9: a future that was dropped has started a thread.
+#[test]
+fn a_wait_for_the_end_that_was_dropped_versus_shutdown() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let shared = Arc::downgrade(pool.shared());
+        pool.execute(|| ());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(pin!(pool.terminated()).poll(&mut context).is_pending());
+        pool.shutdown_join();
+        assert!(shared.upgrade().is_none(), "a thread of the pool has it");
+    });
+}
+
+/// Law 9: none of two futures is ready before the thread is gone that wakes them.
+#[test]
+fn two_waits_for_the_end_versus_close() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                wait_for(pin!(pool.terminated()), None, Dependency::Other).unwrap();
+                assert!(pool.shared().registry.lock().is_gone());
+            })
+        };
+        pool.close();
+        wait_for(pin!(pool.terminated()), None, Dependency::Other).unwrap();
+        assert!(pool.shared().registry.lock().is_gone());
+        other.join().unwrap();
+    });
 }
 
 /// An immediate shutdown versus a submission and a start: each task runs or is handed back.

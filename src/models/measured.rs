@@ -4,6 +4,7 @@
 #[cfg(feature = "async")]
 use std::task::Poll;
 
+use super::notify::the_keeper_asks_again;
 use super::stalled::{
     a_wait_that_the_pool_does_not_see, pass_time_until, the_last_look_versus_submit,
 };
@@ -126,6 +127,12 @@ fn a_task_gets_a_worker_after_a_measurement() {
 #[test]
 fn the_last_measurement_versus_submit() {
     the_last_look_versus_submit(0, measured);
+}
+
+/// A measurement allows the worker whose thread is refused. The measurements after that leave it to the keeper's other job.
+#[test]
+fn a_refused_thread_is_asked_for_again() {
+    the_keeper_asks_again(0, measured);
 }
 
 /// Race 42: a worker rests because more run than may. The future that it leaves in the queue has yielded, so no worker was notified of

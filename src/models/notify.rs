@@ -4,6 +4,7 @@ use super::{
     Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, pair, pool,
     thread, with_spins,
 };
+use crate::ThreadPool;
 use crate::sync::parker::{Parker, Signal};
 
 #[test]
@@ -321,9 +322,13 @@ fn a_refused_first_start_versus_two_submissions() {
 /// task, unseen by the pool, and nothing is submitted.
 #[test]
 fn a_refused_thread_is_asked_for_again() {
-    explore(1, || {
+    the_keeper_asks_again(1, || pool(0, 2));
+}
+
+pub(super) fn the_keeper_asks_again(preemptions: usize, pool: fn() -> ThreadPool) {
+    explore(preemptions, move || {
         STARTS_KEEPER.set(true);
-        let pool = pool(0, 2);
+        let pool = pool();
         let [begun, gate] = [Gate::new(), Gate::new()];
         let (opening, waiting, ran) = (begun.clone(), gate.clone(), Relaxed::new());
         pool.execute(move || {

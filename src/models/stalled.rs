@@ -1,5 +1,8 @@
 //! `Growth::Stalled`: queued tasks that are left to the keeper.
 
+use std::future::Future;
+use std::task::{Context, Wake, Waker};
+
 use super::{
     Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, thread,
 };
@@ -74,6 +77,39 @@ fn a_task_gets_a_worker_after_the_delay() {
 #[test]
 fn the_last_look_of_the_keeper_versus_submit() {
     the_last_look_versus_submit(1, stalled);
+}
+
+/// The waker of a future waits, unseen by the pool, for a task that the keeper starts a worker for.
+#[test]
+fn a_waker_that_waits_for_a_task_that_is_left_to_the_keeper() {
+    struct Waits(Gate);
+
+    impl Wake for Waits {
+        fn wake(self: Arc<Self>) {
+            self.0.pass();
+        }
+    }
+
+    explore(0, || {
+        STARTS_KEEPER.set(true);
+        let pool = stalled();
+        let [end, begun, gate] = [Gate::new(), Gate::new(), Gate::new()];
+        let ending = end.clone();
+        pool.execute(move || ending.pass());
+        let waker = Waker::from(Arc::new(Waits(gate.clone())));
+        let mut quiet = Box::pin(pool.quiet());
+        assert!(quiet.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        end.open();
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        submit_and_pass_time(&pool, gate);
+        drop(quiet);
+        pool.shutdown_join();
+    });
 }
 
 /// Race 1, a worker blocks: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker

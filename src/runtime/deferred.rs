@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::runtime::due::{Deferred, KeeperJob, PAUSE};
+use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
 
 impl Shared {
@@ -56,7 +57,7 @@ impl Shared {
             is_stalled
         };
         if is_stalled {
-            self.look();
+            self.look_as(Notifier::KeeperLook);
         }
         if goes_on {
             self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);

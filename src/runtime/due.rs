@@ -1,9 +1,10 @@
 //! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain state, which the pool has; what
 //! is done with it stands in `keeper.rs`, `stall.rs`, `sizing.rs` and `deferred.rs`.
 
-use std::task::Waker;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
+
+use futures_channel::oneshot;
 
 use crate::runtime::awake::Controller;
 use crate::sync::parker::Parker;
@@ -30,7 +31,6 @@ pub(crate) enum KeeperJob {
 }
 
 impl KeeperJob {
-    /// The last one drops tasks, and so runs destructors.
     pub(super) const ALL: [KeeperJob; 5] = [
         KeeperJob::Threads,
         KeeperJob::Stalls,
@@ -40,10 +40,18 @@ impl KeeperJob {
     ];
 }
 
-/// The keeper as the threads see it that ask it for jobs.
+/// Code of the user's that the helper runs. See `helper.rs`.
+pub(super) type UserCode = Box<dyn FnOnce() + Send>;
+
+/// What the end of the pool is sent to.
+pub(super) type End = oneshot::Sender<()>;
+
+/// The keeper, and its helper, as the threads see them that ask them for jobs.
 pub(crate) struct Keeper {
-    /// The thread's.
+    /// The keeper's.
     pub(super) parker: Parker,
+    /// The helper's.
+    pub(super) helper: Parker,
     pub(super) state: Mutex<KeeperState>,
 }
 
@@ -54,8 +62,14 @@ pub(super) struct KeeperState {
     pub(super) pause: Duration,
     /// Whether there is a keeper.
     pub(super) is_there: bool,
-    /// Of futures that waited for the pool. It calls them.
-    pub(super) wakers: Vec<Waker>,
+    /// Whether there is a helper.
+    pub(super) has_helper: bool,
+    /// Whether the system refused the helper, and [`KeeperJob::Threads`] asks for it again.
+    pub(super) wants_helper: bool,
+    /// What the helper runs next.
+    pub(super) user_code: Vec<UserCode>,
+    /// The futures that wait for the end of the pool. There is a helper while there are any.
+    pub(super) ends: Vec<End>,
 }
 
 impl Keeper {
@@ -64,9 +78,12 @@ impl Keeper {
             due: [None; KeeperJob::ALL.len()],
             pause: PAUSE,
             is_there: false,
-            wakers: Vec::new(),
+            has_helper: false,
+            wants_helper: false,
+            user_code: Vec::new(),
+            ends: Vec::new(),
         };
-        Keeper { parker: Parker::new(), state: Mutex::new(state) }
+        Keeper { parker: Parker::new(), helper: Parker::new(), state: Mutex::new(state) }
     }
 
     /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done once.
@@ -82,9 +99,10 @@ impl Keeper {
         }
     }
 
-    /// Makes the thread look whether the pool is over.
+    /// Makes both threads look whether the pool has a worker, and is over.
     pub(super) fn recheck(&self) {
         self.parker.recheck();
+        self.helper.recheck();
     }
 
     /// Whether a thread was refused, and was not asked for again since.
@@ -100,6 +118,11 @@ impl Keeper {
 }
 
 impl KeeperState {
+    /// Whether there is user code, and no helper to run it.
+    pub(super) fn lacks_helper(&self) -> bool {
+        !self.user_code.is_empty() && !self.has_helper
+    }
+
     /// A model has no time: there, a job is due when a sleep was `late`.
     pub(super) fn take_if_due(&mut self, job: KeeperJob, is_late: bool) -> bool {
         let due = &mut self.due[job as usize];

@@ -6,25 +6,37 @@ use std::io;
 use crate::sync::unwind::Payload;
 
 /// See the [module's documentation](self).
-#[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "nothing reads the fields"))]
 pub(crate) enum Event<'a> {
     /// A thread was started for one more worker.
     Grown { index: usize, workers: usize },
     /// Measurements have changed the number of workers that may run.
     Sized { allowed: usize, running: usize, asleep: usize },
-    /// The system refused a thread.
-    Refused(&'a io::Error),
+    /// The system refused a thread, for this reason.
+    Refused(String),
     /// A worker begins, on its own thread.
     WorkerStarted(usize),
     /// A worker has run its last task, for this reason.
     Retired(usize, &'static str),
     /// A worker's thread ends.
     WorkerStopped(usize),
-    /// A task panicked. `None` if a handle has received the payload.
-    Panicked(Option<&'a Payload>),
+    /// A task panicked, with this text. `None` if there is none, or a handle has received the payload.
+    Panicked(Option<&'a str>),
     /// A task was not started within its view's queue timeout.
     Expired,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn refused(error: &io::Error) -> Self {
+        Event::Refused(error.to_string())
+    }
+
+    pub(super) fn panicked(payload: Option<&'a Payload>) -> Self {
+        Event::Panicked(payload.and_then(|payload| {
+            let literal = payload.downcast_ref::<&str>().copied();
+            literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        }))
+    }
 }
 
 /// Reports an event of the pool of this name.
@@ -53,11 +65,7 @@ pub(super) fn emit(pool: &str, event: Event<'_>) {
         Event::WorkerStopped(index) => {
             debug!(target: TARGET, pool, worker = index, "worker stops");
         }
-        Event::Panicked(payload) => {
-            let text = payload.and_then(|payload| {
-                let literal = payload.downcast_ref::<&str>().copied();
-                literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-            });
+        Event::Panicked(text) => {
             error!(target: TARGET, pool, panic = text, "a task panicked");
         }
         Event::Expired => warn!(target: TARGET, pool, "a task expired in the queue"),

@@ -38,11 +38,15 @@ impl Hooks {
 
     /// Whether a worker runs user code before its first task.
     pub(crate) fn has_start_hook(&self) -> bool {
+        self.has_subscriber() || self.on_worker_start.is_some() || self.around_worker.is_some()
+    }
+
+    /// Whether events are reported.
+    pub(super) fn has_subscriber(&self) -> bool {
         #[cfg(feature = "tracing")]
-        if self.traces {
-            return true;
-        }
-        self.on_worker_start.is_some() || self.around_worker.is_some()
+        return self.traces;
+        #[cfg(not(feature = "tracing"))]
+        false
     }
 
     /// Calls `live` once, inside the hook if there is one, and if that calls it.

@@ -43,6 +43,12 @@ pub(super) fn set_identity(pool: PoolId, index: Option<usize>, leaving: Option<T
     IDENTITY.with(|current| current.set(Some(identity)));
 }
 
+/// Whether the calling thread is the keeper of this pool, or its helper.
+pub(super) fn is_own_thread(pool: PoolId) -> bool {
+    let is_own = |own: Identity| own.pool == pool && own.index.is_none() && own.leaving.is_none();
+    identity().is_some_and(is_own)
+}
+
 /// Returns the index of the worker that the calling code runs on. `None` outside workers, and in workers of other pools.
 pub(super) fn worker_index_of(pool: PoolId) -> Option<usize> {
     identity().filter(|identity| identity.pool == pool)?.index

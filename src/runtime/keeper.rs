@@ -21,15 +21,14 @@ use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
 use crate::report::Report;
-use crate::runtime::due::{KeeperJob, PAUSE};
-use crate::runtime::identity::set_identity;
+use crate::runtime::due::{End, KeeperJob, PAUSE};
+use crate::runtime::events::Event;
+use crate::runtime::helper;
 use crate::runtime::notify::Notifier;
-use crate::runtime::registry::{Exit, RegistryState};
-use crate::runtime::relay;
+use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{contain, discard, quietly};
-use crate::sync::{at_thread_exit, start_thread};
 
 /// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
 /// threads are available again.
@@ -37,31 +36,42 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Does jobs until the pool has no worker.
-    fn keep(self: &Arc<Self>) {
+    fn keep(self: &Arc<Self>, _: ThreadKey) -> Vec<End> {
         let mut is_late = false;
-        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless it
-        // has wakers to call: the other jobs are for queued work or running tasks, and there are none without a worker.
+        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless
+        // user code lacks a helper: jobs are for queued work or running tasks, and there are none without a worker.
         while !self.try_leave_keeper() {
-            let due = {
-                let mut state = self.keeper.state.lock();
-                let wakers = mem::take(&mut state.wakers);
-                if !wakers.is_empty() {
-                    drop(state);
-                    wakers.into_iter().for_each(relay::call);
-                    // It may have to leave: the signal to do so came before the last look.
-                    continue;
-                }
-                let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
-                due.ok_or_else(|| state.due.iter().flatten().min().copied())
-            };
-            is_late = match due {
-                Ok(job) => {
-                    self.run_job(job);
-                    false
-                }
-                Err(until) => self.keeper.parker.park(until) == Signal::Expired,
-            };
+            let mut state = self.keeper.state.lock();
+            let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
+            let lacks_helper = state.lacks_helper();
+            let until = state.due.iter().flatten().min().copied();
+            drop(state);
+            is_late = false;
+            match due {
+                Some(job) => self.run_job(job),
+                None if lacks_helper => self.run_or_leave_to_helper(),
+                None => is_late = self.keeper.parker.park(until) == Signal::Expired,
+            }
         }
+        Vec::new()
+    }
+
+    /// Starts the helper for user code. While the system refuses it, runs the code.
+    fn run_or_leave_to_helper(self: &Arc<Self>) {
+        let wants_helper = self.keeper.state.lock().wants_helper;
+        if wants_helper || !self.try_start_helper() {
+            let code = mem::take(&mut self.keeper.state.lock().user_code);
+            code.into_iter().for_each(helper::run);
+        }
+    }
+
+    /// Returns whether there is a helper now. Otherwise it is asked for again.
+    fn try_start_helper(self: &Arc<Self>) -> bool {
+        let started = self.ensure_helper(&mut self.registry.lock_reaped());
+        let Err(error) = started else { return true };
+        self.ask_again();
+        self.emit(Event::refused(&error));
+        false
     }
 
     fn run_job(self: &Arc<Self>, job: KeeperJob) {
@@ -85,25 +95,8 @@ impl Shared {
         if registry.has_keeper {
             return Ok(());
         }
-        let key = registry.take_key();
-        let shared = Arc::clone(self);
-        let name = format!("{}-keeper", self.config.name);
-        // The thread cannot exit before it is registered: its exit takes the registry's lock.
-        let started = start_thread(name, None, move || {
-            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
-            // drop of an `Exit` takes.
-            let exit = Exit { registry: Arc::clone(&shared.registry), key };
-            let _exit = at_thread_exit(exit);
-            shared.inherited.apply();
-            // The hooks that it calls belong to the pool, like a worker's: they may not join the pool, which would wait for
-            // them.
-            set_identity(shared.id(), None, None);
-            shared.keep();
-            set_identity(shared.id(), None, Some(key));
-            // This may drop the last reference to the pool, and with it the user's hooks.
-            discard(shared);
-        })?;
-        registry.register(key, started);
+        // No user code runs on it, as long as the system does not refuse the helper.
+        self.start_own(registry, "keeper", None, Self::keep)?;
         registry.has_keeper = true;
         self.keeper.state.lock().is_there = true;
         Ok(())
@@ -118,7 +111,7 @@ impl Shared {
         // The starter of the keeper holds the lock until the worker is counted.
         let mut registry = self.registry.lock();
         let mut state = self.keeper.state.lock();
-        let leaves = self.counts.load().total() == 0 && state.wakers.is_empty();
+        let leaves = self.counts.load().total() == 0 && !state.lacks_helper();
         if leaves {
             registry.has_keeper = false;
             state.is_there = false;
@@ -156,6 +149,9 @@ impl Shared {
     /// [`KeeperJob::Threads`].
     fn ask_for_threads(self: &Arc<Self>) {
         self.look_as(Notifier::Keeper);
+        if self.keeper.state.lock().wants_helper {
+            self.try_start_helper();
+        }
         if !self.keeper.is_starved() {
             self.keeper.state.lock().pause = PAUSE;
         }
@@ -171,13 +167,14 @@ impl Shared {
     /// [`KeeperJob::Deadlines`].
     fn expire_due(&self) {
         let next = loop {
-            match self.deadlines.take_due().map(|due| due.upgrade()) {
-                Ok(Some(due)) => {
-                    // Contained: it drops tasks, and this may be the last reference.
-                    quietly(|| due.expire());
-                    discard(due);
-                }
-                Ok(None) => {}
+            match self.deadlines.take_due() {
+                Ok(due) => self.run_later(Box::new(move || {
+                    if let Some(due) = due.upgrade() {
+                        // Contained: it drops tasks, and this may be the last reference.
+                        quietly(|| due.expire());
+                        discard(due);
+                    }
+                })),
                 Err(next) => break next,
             }
         };
@@ -189,12 +186,13 @@ impl Shared {
     /// [`KeeperJob::Stalls`].
     fn look_for_stalls(&self) {
         let Some(tracker) = &self.tracker else { return };
-        if let Some(hook) = tracker.take_stall() {
-            if let Some(report) = self.report() {
+        if let (Some(hook), Some(report)) = (tracker.take_stall(), self.report()) {
+            let hooks = self.config.hooks.clone();
+            self.run_later(Box::new(move || {
                 if let Err(payload) = contain(|| hook(&report)) {
-                    self.config.hooks.panicked(payload);
+                    hooks.panicked(payload);
                 }
-            }
+            }));
         }
         tracker.watch_again();
     }

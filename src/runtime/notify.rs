@@ -22,12 +22,14 @@ pub(super) enum Notifier {
     Woken,
     /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
     Keeper,
+    /// The keeper otherwise: as a submitter.
+    KeeperLook,
 }
 
 impl Notifier {
     fn enough_searchers(self) -> usize {
         match self {
-            Notifier::Submitter | Notifier::BeforeStart => 1,
+            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 1,
             Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
         }
     }
@@ -106,6 +108,11 @@ impl Shared {
             if let (Some(delay), true) = (self.start_delay(now), notifier != Notifier::Keeper) {
                 // Relies on the keeper, which looks after the delay (race 42).
                 return self.leave_to_keeper(delay);
+            }
+            let is_keeper = matches!(notifier, Notifier::Keeper | Notifier::KeeperLook);
+            if is_keeper && self.keeper.is_starved() {
+                // Law 7: relies on the look of `KeeperJob::Threads`, after its pause. Only the keeper ends that request, and then looks.
+                return;
             }
             let queued = self.work_len();
             let enough = match notifier {

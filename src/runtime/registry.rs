@@ -15,9 +15,6 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_channel::oneshot;
-
-use crate::runtime::in_flight::InFlight;
 use crate::runtime::metrics::{Count, Sums, WorkerMetrics};
 use crate::stats::Stats;
 use crate::sync::unwind::discard;
@@ -88,6 +85,11 @@ impl RegistryState {
     pub(super) fn take_key(&mut self) -> ThreadKey {
         self.keys += 1;
         ThreadKey(self.keys)
+    }
+
+    /// Whether all threads have been joined.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.unjoined == 0
     }
 
     /// Registers a thread that has been started.
@@ -184,20 +186,6 @@ impl Registry {
         state
     }
 
-    /// Blocks until the pool is closed.
-    pub(super) fn wait_closed(&self, in_flight: &InFlight) {
-        let mut state = self.lock();
-        // Closed first, then [notified](Self::notify_closed) under the lock.
-        while !in_flight.is_closed() {
-            (state, _) = self.exited.wait(state, None);
-        }
-    }
-
-    pub(super) fn notify_closed(&self) {
-        drop(self.lock());
-        self.exited.notify_all();
-    }
-
     /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A `leaving` thread of
     /// the pool itself, in its stop hook, waits only for threads that do not wait likewise.
     pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
@@ -220,15 +208,6 @@ impl Registry {
         }
         gone
     }
-}
-
-/// What waits for the end of the pool in async code. See `terminated.rs`.
-#[derive(Default)]
-pub(crate) struct Ends {
-    /// The futures that wait. `None` if no thread waits for them.
-    pub(super) waiting: Mutex<Option<Vec<oneshot::Sender<()>>>>,
-    /// The thread that waits, or has. `None` once a future joins it.
-    pub(super) thread: Mutex<Option<ThreadHandle<()>>>,
 }
 
 /// A thread-local that reports its thread's exit when it is dropped.

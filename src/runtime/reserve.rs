@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use crate::error::Refusal;
 use crate::runtime::capacity::{Capacity, Granted, Waits};
 use crate::runtime::context;
+use crate::runtime::helper::relayed;
 use crate::runtime::poll_wait::may_block_own;
-use crate::runtime::relay::relayed;
 #[cfg(feature = "async")]
 use crate::runtime::route::TaskRoute;
 use crate::runtime::route::{OwnedRoute, Route};

@@ -20,7 +20,7 @@ use crate::runtime::idle::IdleList;
 use crate::runtime::in_flight::{InFlight, Status};
 use crate::runtime::metrics::CallerMetrics;
 use crate::runtime::policy::Policy;
-use crate::runtime::registry::{Ends, Registry};
+use crate::runtime::registry::Registry;
 use crate::runtime::returning::Returning;
 use crate::runtime::sizes::Sizes;
 use crate::runtime::tracker::{Tracker, Watch};
@@ -86,7 +86,6 @@ pub(crate) struct Shared {
     /// `None` if the pool does not track its tasks.
     pub(crate) tracker: Option<Arc<Tracker>>,
     pub(crate) keeper: Arc<Keeper>,
-    pub(super) ends: Ends,
     pub(super) deferred: Deferred,
     pub(super) stall: Stall,
     pub(crate) deadlines: Deadlines,
@@ -148,7 +147,6 @@ impl Shared {
             attachers: config.attachers(tracker.as_ref()),
             tracker,
             keeper,
-            ends: Ends::default(),
             deferred: Deferred::default(),
             stall: Stall::default(),
             deadlines: Deadlines::default(),
@@ -199,7 +197,7 @@ impl Shared {
         let Outcome::Panicked(payload) = outcome else {
             return self.config.hooks.emit(&self.config.name, Event::Expired);
         };
-        self.config.hooks.emit(&self.config.name, Event::Panicked(payload.as_ref()));
+        self.config.hooks.emit(&self.config.name, Event::panicked(payload.as_ref()));
         if let Some(payload) = payload.take() {
             self.config.hooks.panicked(payload);
         }
@@ -259,12 +257,12 @@ impl Shared {
     /// Accepts no more tasks, but does not resume paused views yet.
     pub(crate) fn refuse_tasks(&self) {
         let status = self.in_flight.close();
-        self.registry.notify_closed();
         if let Some(capacity) = &self.capacity {
             capacity.close(None);
         }
         if status.is_over() {
             self.idle.recheck_all();
+            self.keeper.recheck();
             // There may be no worker that does so when it leaves.
             self.free_pending();
         }
@@ -344,6 +342,8 @@ impl Shared {
         let now = self.in_flight.finish(count);
         if now.is_over() {
             self.idle.recheck_all();
+            // There may be no worker that does so when it leaves.
+            self.keeper.recheck();
         }
         now
     }

@@ -22,6 +22,7 @@ use crate::runtime::counts::Snapshot;
 use crate::runtime::due::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
+use crate::runtime::notify::Notifier;
 use crate::runtime::shared::Shared;
 use crate::sync::Ordering;
 use crate::sync::probe::ThreadId;
@@ -148,7 +149,7 @@ impl Shared {
         // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
         // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
         self.grant_permits();
-        self.look();
+        self.look_as(Notifier::KeeperLook);
         if is_undecided {
             self.measure_after(PAUSE);
         }

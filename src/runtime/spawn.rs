@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use crate::runtime::context::{is_outside_of_worker, outside_of_worker};
 use crate::runtime::counts::{Search, Snapshot};
+use crate::runtime::due::End;
 use crate::runtime::events::Event;
+use crate::runtime::identity::{is_own_thread, set_identity};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::poll_wait::{Driver, Meanwhile};
-use crate::runtime::registry::{RegistryState, ThreadKey};
+use crate::runtime::registry::{Exit, RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::worker::{self, Start};
-use crate::sync::{Mutex, MutexGuard, start_thread};
+use crate::sync::unwind::{discard, quietly};
+use crate::sync::{Mutex, MutexGuard, at_thread_exit, start_thread};
 
 /// Why no thread was started.
 #[derive(Debug)]
@@ -66,14 +69,19 @@ impl Shared {
     /// Called after other threads can no longer rely on the start: the subscriber may be slow.
     pub(super) fn report_refusal(&self, why: &StartError) {
         if let StartError::Refused(error) = why {
-            self.emit(Event::Refused(error));
+            self.emit(Event::refused(error));
         }
     }
 
     /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
-    /// is no worker during the call.
-    pub(super) fn emit(&self, event: Event<'_>) {
-        call_hook(|| self.config.hooks.emit(&self.config.name, event));
+    /// is no worker during the call. The keeper leaves the call to the helper.
+    pub(super) fn emit(&self, event: Event<'static>) {
+        let hooks = &self.config.hooks;
+        if hooks.has_subscriber() && is_own_thread(self.id()) {
+            let (hooks, name) = (hooks.clone(), self.config.name.clone());
+            return self.run_later(Box::new(move || hooks.emit(&name, event)));
+        }
+        call_hook(|| hooks.emit(&self.config.name, event));
     }
 
     /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
@@ -138,6 +146,39 @@ impl Shared {
             }
             self.emit(Event::Grown { index, workers: now.total() });
         }
+        Ok(())
+    }
+
+    /// Starts a thread of the pool that is no worker. The last that it does is to send what `body` returns.
+    pub(super) fn start_own(
+        self: &Arc<Self>,
+        registry: &mut RegistryState,
+        what: &str,
+        stack_size: Option<usize>,
+        body: fn(&Arc<Self>, ThreadKey) -> Vec<End>,
+    ) -> io::Result<()> {
+        let key = registry.take_key();
+        let shared = Arc::clone(self);
+        let name = format!("{}-{what}", self.config.name);
+        // The thread cannot exit before it is registered: its exit takes the registry's lock.
+        let started = start_thread(name, stack_size, move || {
+            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
+            // drop of an `Exit` takes.
+            let exit = Exit { registry: Arc::clone(&shared.registry), key };
+            let _exit = at_thread_exit(exit);
+            shared.inherited.apply();
+            // The user code that it runs belongs to the pool, like a worker's hooks: it may not join the pool, which would wait for
+            // it.
+            set_identity(shared.id(), None, None);
+            let ends = body(&shared, key);
+            set_identity(shared.id(), None, Some(key));
+            // This may drop the last reference to the pool, and with it the user's hooks.
+            discard(shared);
+            for end in ends {
+                quietly(|| _ = end.send(()));
+            }
+        })?;
+        registry.register(key, started);
         Ok(())
     }
 

@@ -114,7 +114,7 @@ impl Tracker {
 
     /// Returns the user's hook if there is a stall that was not reported yet: a task has run for [`Watch::after`], or tasks are
     /// queued and none was started for that long. Marks it as reported.
-    pub(super) fn take_stall(&self) -> Option<&StallHook> {
+    pub(super) fn take_stall(&self) -> Option<Arc<StallHook>> {
         let (watch, now) = (self.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
         let mut is_stalled = false;
@@ -125,7 +125,7 @@ impl Tracker {
         if !state.queued.is_empty() && state.last_start.is_some_and(is_due) {
             is_stalled |= !mem::replace(&mut state.has_reported_queue, true);
         }
-        is_stalled.then_some(&*watch.hook)
+        is_stalled.then(|| Arc::clone(&watch.hook))
     }
 
     /// Lets the keeper, which has just looked for stalls, do so again, unless there is no task.

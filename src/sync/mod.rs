@@ -229,11 +229,6 @@ pub(crate) fn start_thread(
     builder.spawn(|| unwind::abort_on_panic(body))
 }
 
-/// Whether the calling thread is this one.
-pub(crate) fn is_current(thread: &ThreadHandle<()>) -> bool {
-    thread.thread().id() == thread::current().id()
-}
-
 #[cfg(elastipool_loom)]
 std::thread_local! {
     /// Refuses the next start. All threads of a model run on one thread of the system, so this belongs to the model.

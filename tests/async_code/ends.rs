@@ -111,6 +111,26 @@ fn a_terminated_pool_has_no_thread() {
     resolved(pool.terminated());
 }
 
+/// Time is the subject: the waker must not be called while the hook runs.
+#[test]
+fn a_slow_stop_hook_blocks_no_future() {
+    let go = Gate::new();
+    let passes = Arc::clone(&go);
+    let pool = ThreadPool::builder().core_size(1).max_size(1);
+    let pool = pool.on_worker_stop(move |_| passes.pass()).build();
+    value(pool.evaluate(|| ()));
+    let mut terminated = Box::pin(pool.terminated());
+    let (woken, waker) = CountingWaker::new();
+    assert!(terminated.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+    pool.close();
+    go.wait_for(1);
+    thread::sleep(millis(20));
+    assert_eq!(woken.count(), 0);
+    go.open();
+    wait_until("it is woken", || woken.count() == 1);
+    resolved(terminated);
+}
+
 #[test]
 fn a_pool_without_threads_is_terminated_once_it_is_closed() {
     let pool = ThreadPool::new(0, 1, millis(1));

@@ -8,10 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Poll, Waker};
 use std::thread;
+use std::time::Instant;
 
 use common::waits::{Inline, waker};
-use common::{Gate, HOUR, LIMIT, block, joined, millis, settled, value, wait_until, waited};
-use elastipool::{ThreadPool, blocking};
+use common::{
+    Gate, HOUR, LARGE_STACK, LIMIT, block, hold, joined, millis, settled, use_much_stack, value,
+    wait_until, waited,
+};
+use elastipool::{Growth, TaskGroup, ThreadPool, blocking};
 
 type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
@@ -551,5 +555,120 @@ fn ok(task: impl FnOnce()) -> impl FnOnce() -> Result<(), ()> {
     move || {
         task();
         Ok(())
+    }
+}
+
+/// Neither the measurements nor the starts of the keeper, which others wait for.
+#[test]
+fn a_waker_that_takes_long_delays_no_start() {
+    for growth in [Growth::Stalled(millis(1)), Growth::measured(1)] {
+        let builder = ThreadPool::builder().core_size(0).max_size(4).keep_alive(HOUR);
+        let (pool, gate) = (builder.growth(growth).build(), Gate::new());
+        let task = block(&pool);
+        let quiet = blocking_wait(pool.quiet(), &gate);
+        task.open();
+        gate.wait_for(1);
+        let task = block(&pool);
+        value(pool.evaluate(|| ()));
+        task.open();
+        gate.open();
+        drop(quiet);
+        pool.shutdown_join();
+    }
+}
+
+/// Two producers that hand each other a permit, in their wakes.
+fn pass_a_permit_until_cancelled(
+    pool: &ThreadPool,
+    group: &TaskGroup<()>,
+    each: impl Fn() + Send + Sync + 'static,
+) -> [Arc<Inline>; 2] {
+    let held = futures::executor::block_on(pool.ready()).unwrap();
+    let each = Arc::new(each);
+    let producers = [(); 2].map(|()| {
+        let (pool, token, each) = (pool.clone(), group.token(), Arc::clone(&each));
+        Inline::run(async move {
+            while !token.is_cancelled() {
+                drop(pool.ready().await.unwrap());
+                each();
+            }
+        })
+    });
+    drop(held);
+    producers
+}
+
+#[test]
+fn wakers_without_end_do_not_delay_a_deadline() {
+    let pool = bounded(2, 0);
+    let group = pool.group::<()>();
+    let gate = hold(&group);
+    let rounds = Arc::new(AtomicUsize::new(0));
+    let counts = Arc::clone(&rounds);
+    let producers = pass_a_permit_until_cancelled(&pool, &group, move || {
+        counts.fetch_add(1, Ordering::Relaxed);
+    });
+    wait_until("they are at it", || rounds.load(Ordering::Relaxed) > 100);
+    group.set_deadline(Instant::now() + millis(1));
+    wait_until("the deadline passes", || group.is_cancelled());
+    wait_until("they have ended", || producers.iter().all(|one| one.is_over()));
+    gate.open();
+    pool.shutdown_join();
+}
+
+/// Their stack is that of the workers.
+#[test]
+fn wakers_have_the_stack_of_a_worker() {
+    let builder = ThreadPool::builder().core_size(1).max_size(1).stack_size(LARGE_STACK);
+    let pool = builder.build();
+    let (deep, ends) = mpsc::channel();
+    let wake = move || {
+        use_much_stack();
+        deep.send(()).unwrap();
+    };
+    let task = block(&pool);
+    let (quiet, end) = (waiting(pool.quiet(), wake.clone()), waiting(pool.terminated(), wake));
+    task.open();
+    ends.recv_timeout(LIMIT).unwrap();
+    pool.close();
+    ends.recv_timeout(LIMIT).unwrap();
+    drop((quiet, end));
+}
+
+/// While the system refuses threads, the keeper calls them.
+#[cfg(target_os = "linux")]
+mod refused {
+    use super::*;
+    use crate::common::refusal::{Refusal, STACK, in_a_child};
+
+    #[test]
+    fn wakers_of_a_refused_helper_do_not_delay_a_deadline() {
+        in_a_child("refused::wakers_of_a_refused_helper_do_not_delay_a_deadline", || {
+            let builder = ThreadPool::builder().name("waking").core_size(1).max_size(2);
+            let builder = builder.queue_capacity(0).stack_size(4 * STACK as usize);
+            let pool = builder.build();
+            let (group, until) = (pool.group::<()>(), pool.group::<()>());
+            let gate = hold(&group);
+            let refusal = Refusal::begin_beyond(1);
+            let callers = Arc::new(Mutex::new(String::new()));
+            let calls = Arc::clone(&callers);
+            let producers = pass_a_permit_until_cancelled(&pool, &until, move || {
+                thread::current().name().unwrap().clone_into(&mut calls.lock().unwrap());
+            });
+            let is_called_by = |name| *callers.lock().unwrap() == name;
+            let begin = Instant::now();
+            wait_until("it was refused", || pool.stats().threads_refused >= 8);
+            let time = begin.elapsed();
+            assert!(time >= millis(127), "the pauses do not grow: {time:?}");
+            assert!(is_called_by("waking-keeper"));
+            group.set_deadline(Instant::now() + millis(1));
+            wait_until("the deadline passes", || group.is_cancelled());
+            drop(refusal);
+            wait_until("the helper goes on", || is_called_by("waking-helper"));
+            until.cancel();
+            wait_until("they have ended", || producers.iter().all(|one| one.is_over()));
+            gate.open();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        });
     }
 }

@@ -487,3 +487,17 @@ pub(crate) fn submit_region(pool: &ThreadPool) -> (JoinHandle<()>, Arc<Gate>) {
     gate.wait_for(1);
     (task, gate)
 }
+
+/// A stack on which [`use_much_stack`] fits, as it does not on one of the default size.
+pub(crate) const LARGE_STACK: usize = 64 << 20;
+
+/// Takes more than 4 MiB of the stack.
+pub(crate) fn use_much_stack() {
+    #[inline(never)]
+    fn use_kilobytes(count: usize) -> u8 {
+        let kilobyte = std::hint::black_box([1_u8; 1024]);
+        let below = if count > 0 { use_kilobytes(count - 1) } else { 0 };
+        std::hint::black_box(kilobyte)[count % 1024].wrapping_add(below)
+    }
+    std::hint::black_box(use_kilobytes(4 << 10));
+}

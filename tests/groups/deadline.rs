@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use common::{
     Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, millis, settled, under_way,
     wait_until, waited,
 };
-use elastipool::{Builder, JoinError, RejectReason, ThreadPool};
+use elastipool::{Builder, Growth, JoinError, RejectReason, ThreadPool};
 
 fn pool() -> ThreadPool {
     ThreadPool::new(1, 1, HOUR)
@@ -250,4 +250,84 @@ fn the_error_names_the_deadline() {
     let error = error.into_error();
     assert!(error.is_expired());
     assert_eq!(error.to_string(), "the deadline of the group has passed");
+}
+
+/// Is dropped with a pending future of the group, by its deadline.
+#[cfg(feature = "async")]
+fn drop_at_a_deadline(pool: &ThreadPool, what: impl FnOnce() + Send + 'static) -> common::Trigger {
+    struct Calls<F: FnOnce()>(Option<F>);
+    impl<F: FnOnce()> Drop for Calls<F> {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|what| what());
+        }
+    }
+
+    let (trigger, future) = common::triggered();
+    let (group, held) = (pool.group::<()>(), Calls(Some(what)));
+    group
+        .spawn(async move {
+            let _held = held;
+            future.await;
+            Ok(())
+        })
+        .unwrap();
+    wait_until("it is pending", || trigger.polls() == 1);
+    group.set_deadline(soon());
+    trigger
+}
+
+/// The keeper gives its task a worker.
+#[cfg(feature = "async")]
+#[test]
+fn a_destructor_may_wait_for_the_pool() {
+    for growth in [Growth::Eager, Growth::Stalled(millis(1)), Growth::measured(1)] {
+        let builder = ThreadPool::builder().core_size(1).max_size(3).keep_alive(HOUR);
+        let pool = builder.growth(growth).build();
+        let (inner, (sender, answers)) = (pool.clone(), mpsc::channel());
+        let gate = Gate::new();
+        let passes = Arc::clone(&gate);
+        let trigger = drop_at_a_deadline(&pool, move || {
+            passes.wait_for(1);
+            sender.send(inner.evaluate(|| 7).await_complete()).unwrap();
+        });
+        // It sleeps in the only worker that runs.
+        let passes = Arc::clone(&gate);
+        pool.execute(move || passes.pass());
+        assert_eq!(answers.recv_timeout(LIMIT), Ok(7), "{growth:?}");
+        gate.open();
+        drop(trigger);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+/// The keeper starts workers under these.
+#[cfg(feature = "async")]
+#[test]
+fn a_destructor_that_takes_long_delays_no_start() {
+    for growth in [Growth::Stalled(millis(1)), Growth::measured(1)] {
+        let builder = ThreadPool::builder().core_size(0).max_size(3).keep_alive(HOUR);
+        let (pool, gate) = (builder.growth(growth).build(), Gate::new());
+        let passes = Arc::clone(&gate);
+        let trigger = drop_at_a_deadline(&pool, move || passes.pass());
+        gate.wait_for(1);
+        let task = block(&pool);
+        assert!(settled(pool.evaluate(|| ())).is_ok());
+        task.open();
+        gate.open();
+        drop(trigger);
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    }
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn destructors_have_the_stack_of_a_worker() {
+    let builder = ThreadPool::builder().core_size(1).max_size(1).stack_size(common::LARGE_STACK);
+    let (pool, (sender, ends)) = (builder.build(), mpsc::channel());
+    let trigger = drop_at_a_deadline(&pool, move || {
+        common::use_much_stack();
+        sender.send(()).unwrap();
+    });
+    ends.recv_timeout(LIMIT).unwrap();
+    drop(trigger);
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 use common::threads_named;
 use common::{Gate, HOUR, LIMIT, block, settled, wait_until};
-use elastipool::{Builder, Report, TaskInfo, TaskState, ThreadPool, blocking};
+use elastipool::{Builder, Growth, Report, TaskInfo, TaskState, ThreadPool, blocking};
 
 fn pool() -> ThreadPool {
     Builder::new().name("tracked").core_size(1).max_size(1).track_tasks(true).build()
@@ -503,6 +503,25 @@ fn the_watcher_is_gone_after_the_shutdown() {
         // The system lists a thread for a moment after it has been joined.
         wait_until("the watcher is gone", || threads_named("leaving") == 0);
     }
+}
+
+/// The keeper starts workers under this growth.
+#[test]
+fn a_hook_that_takes_long_delays_no_start() {
+    let gate = Gate::new();
+    let passes = std::sync::Arc::clone(&gate);
+    let pool = Builder::new()
+        .core_size(0)
+        .max_size(2)
+        .growth(Growth::Stalled(Duration::from_millis(1)))
+        .stall_report(Duration::from_millis(1), move |_| passes.pass())
+        .build();
+    let task = block(&pool);
+    gate.wait_for(1);
+    assert!(settled(pool.evaluate(|| ())).is_ok());
+    task.open();
+    gate.open();
+    pool.shutdown_join();
 }
 
 /// A hook that waits for its own pool, or panics, is contained.

@@ -5,12 +5,12 @@
 
 use std::sync::{Arc, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::refusal::{Refusal, STACK, in_a_child};
 #[cfg(feature = "async")]
 use crate::common::triggered;
-use crate::common::{Gate, HOUR, LIMIT, value, wait_until, wait_until_asleep};
+use crate::common::{Gate, HOUR, LIMIT, block, value, wait_until, wait_until_asleep};
 use elastipool::{Builder, Growth, RejectReason, ThreadPool, View, blocking};
 
 /// How many times in a row a thread is refused.
@@ -189,6 +189,66 @@ fn a_pool_that_asks_again_uses_no_cpu() {
         gate.open();
         assert!(pool.shutdown_join_timeout(LIMIT));
     });
+}
+
+/// In a pool that measures its workers, and with a future that a poll has left behind, the keeper looks at the queue at other times too.
+#[test]
+fn no_other_look_of_the_keeper_asks_for_a_refused_thread() {
+    in_a_child("asks_again::no_other_look_of_the_keeper_asks_for_a_refused_thread", || {
+        let pool = builder(0, 4).growth(Growth::measured(1)).build();
+        let gate = block(&pool);
+        let (begin, refusal) = (Instant::now(), refuse_workers());
+        let queued = pool.evaluate(|| 7);
+        assert_pauses_grow(&pool, begin);
+        drop(refusal);
+        assert_eq!(value(queued), 7);
+        gate.open();
+        assert!(pool.shutdown_join_timeout(LIMIT));
+    });
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_look_at_futures_that_are_left_behind_asks_for_no_refused_thread() {
+    in_a_child(
+        "asks_again::a_look_at_futures_that_are_left_behind_asks_for_no_refused_thread",
+        || {
+            let pool = builder(0, 2).build();
+            let (trigger, triggered) = triggered();
+            let left_behind = pool.spawn_await(async move {
+                triggered.await;
+                7
+            });
+            wait_until("its worker is idle", || trigger.polls() == 1 && pool.stats().idle == 1);
+            let gate = Gate::new();
+            let passes = Arc::clone(&gate);
+            let (begin, refusal) = (Instant::now(), refuse_workers());
+            let mut has_yielded = false;
+            // A woken poll that wakes another one, and then blocks.
+            pool.spawn(std::future::poll_fn(move |context| {
+                if !std::mem::replace(&mut has_yielded, true) {
+                    context.waker().wake_by_ref();
+                    return std::task::Poll::Pending;
+                }
+                trigger.fire();
+                passes.pass();
+                std::task::Poll::Ready(())
+            }));
+            assert_pauses_grow(&pool, begin);
+            drop(refusal);
+            assert_eq!(value(left_behind), 7);
+            gate.open();
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        },
+    );
+}
+
+/// The pauses: 1 ms, then 2, 4, 8, and so on. Two refusals may be none of the keeper's.
+#[track_caller]
+fn assert_pauses_grow(pool: &ThreadPool, begin: Instant) {
+    wait_until("it was refused", || pool.stats().threads_refused >= 11);
+    let time = begin.elapsed();
+    assert!(time >= Duration::from_millis(255), "{time:?}");
 }
 
 /// The task that needed the thread runs on the worker that there is. Then nothing asks any more.

@@ -50,40 +50,70 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            return self.panic_unless_unwinding(\"terminated\");\n"
         => "", Test("async_code", "must_not_await");
     "terminated: a close is not noticed", "src/runtime/shared.rs",
-        "        self.registry.notify_closed();\n"
-        => "", Model("closing::terminated_versus_close");
-    "terminated: it does not wait for the tasks", "src/runtime/terminated.rs",
-        "        self.in_flight.wait_quiet(None);\n"
+        "            self.keeper.recheck();\n            // There may be no worker that does so when it leaves.\n            self.free_pending();\n"
+        => "            self.free_pending();\n", Model("closing::terminated_versus_close");
+    "terminated: the end of a task without a worker is not noticed", "src/runtime/shared.rs",
+        "            // There may be no worker that does so when it leaves.\n            self.keeper.recheck();\n"
         => "", Test("async_code", "the_end_waits_for_a_task");
-    "terminated: it does not wait for the threads", "src/runtime/terminated.rs",
-        "        self.registry.wait_gone(None, None);\n"
-        => "", Model("closing::terminated_versus_close");
-    "terminated: the thread that has waited is not joined", "src/control.rs",
-        "        shared.join_end_thread();\n"
-        => "", Unit("terminated::tests::the_thread_that_has_waited");
-    "terminated: a future joins the thread under a lock", "src/runtime/terminated.rs",
-        "        let thread = self.ends.thread.lock().take_if(|thread| !is_current(thread));\n"
-        => "        let mut locked = self.ends.thread.lock();\n        let thread = locked.take_if(|thread| !is_current(thread));\n", Test("async_code", "a_future_joins");
-    "terminated: waits that were given up pile up", "src/runtime/terminated.rs",
-        "partition(oneshot::Sender::is_canceled);"
-        => "partition(|_| false);", Unit("terminated::tests::a_wait_that_is_dropped");
-    "wakers: the panic of one ends the keeper", "src/runtime/relay.rs",
-        "off_trampoline(|| quietly(|| waker.wake()));"
-        => "off_trampoline(|| waker.wake());", Test("async_code", "harms_no_worker");
-    "wakers: a thread of the pool calls it in the middle of a change", "src/runtime/relay.rs",
-        "        if !state.is_there {"
+    "terminated: it does not wait for the close", "src/runtime/helper.rs",
+        "            && (state.ends.is_empty() || self.in_flight.is_over());\n"
+        => ";\n", Model("closing::terminated_versus_close");
+    "terminated: it does not wait for the threads", "src/runtime/helper.rs",
+        "                        self.registry.wait_gone(Some(key), None);\n"
+        => "                        let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
+    "law 9: a future is ready before the thread that wakes it is gone", "src/control.rs",
+        "            shared.registry.wait_gone(leaving(shared), None);\n"
+        => "", Model("closing::two_waits_for_the_end"), Test("law_09_gone", "each_wait_for_the_end");
+    "terminated: a future that is polled in its wake waits for that thread", "src/control.rs",
+        "            shared.registry.wait_gone(leaving(shared), None);\n"
+        => "            shared.registry.wait_gone(None, None);\n", Test("async_code", "a_waker_that_polls_ends");
+    "law 9: the thread that wakes them keeps the pool", "src/runtime/spawn.rs",
+        "            discard(shared);\n            for end in ends {\n                quietly(|| _ = end.send(()));\n            }\n"
+        => "            for end in ends {\n                quietly(|| _ = end.send(()));\n            }\n            std::mem::forget(shared);\n", Model("closing::a_wait_for_the_end_that_was_dropped");
+    "law 9: a thread is started for a wait in a pool whose threads are gone", "src/runtime/helper.rs",
+        "        if self.in_flight.is_over() && registry.is_gone() {\n            return Ok(None);\n        }\n"
+        => "", Unit("helper::tests::a_pool_that_is_gone");
+    "terminated: waits that were given up pile up", "src/runtime/helper.rs",
+        "partition(End::is_canceled);"
+        => "partition(|_| false);", Unit("helper::tests::a_wait_that_is_dropped");
+    "wakers: the panic of one ends the helper", "src/runtime/helper.rs",
+        "    off_trampoline(|| quietly(code));"
+        => "    off_trampoline(code);", Test("async_code", "harms_no_worker");
+    "wakers: a thread of the pool calls it in the middle of a change", "src/runtime/helper.rs",
+        "        if !state.is_there && !state.has_helper {"
         => "        if !state.is_there || true {", Test("async_code", "that_blocks_delays_no_task");
-    "wakers: the keeper leaves with one to call", "src/runtime/keeper.rs",
-        " && state.wakers.is_empty();"
+    "helper: the keeper leaves with code to run", "src/runtime/keeper.rs",
+        " && !state.lacks_helper();"
         => ";", Model("closing::quiet_versus_the_end_of_the_keeper");
-    "wakers: the keeper parks after it has called one", "src/runtime/keeper.rs",
-        "                    continue;\n"
-        => "                    is_late = self.keeper.parker.park(None) == Signal::Expired;\n                    continue;\n", Model("closing::quiet_versus_the_end_of_the_keeper");
-    "wakers: the keeper is not told of one", "src/runtime/relay.rs",
-        "        self.keeper.recheck();\n"
-        => "", Test("async_code", "that_blocks_delays_no_task");
-    "wakers: what one polls blocks the keeper", "src/runtime/relay.rs",
-        "    let _polls = Meanwhile::begin(Driver::Pool, None);\n"
+    "helper: it leaves with code to run", "src/runtime/helper.rs",
+        "            && state.user_code.is_empty()\n"
+        => "", Model("closing::quiet_versus_the_end_of_the_helper");
+    "helper: it is not told of code", "src/runtime/helper.rs",
+        "        parker.recheck();\n"
+        => "        let _ = parker;\n", Test("async_code", "that_blocks_delays_no_task");
+    "helper: the keeper runs the code", "src/runtime/keeper.rs",
+        "        if wants_helper || !self.try_start_helper() {"
+        => "        let _ = wants_helper;\n        {", Model("stalled::a_waker_that_waits_for_a_task"), Test("async_code", "takes_long");
+    "helper: a deadline drops tasks on the keeper", "src/runtime/keeper.rs",
+        "                Ok(due) => self.run_later(Box::new(move || {"
+        => "                Ok(due) => helper::run(Box::new(move || {", Test("groups", "a_destructor_may_wait"), Test("groups", "takes_long");
+    "helper: the keeper calls the hook for stalls", "src/runtime/keeper.rs",
+        "            self.run_later(Box::new(move || {\n                if let Err"
+        => "            helper::run(Box::new(move || {\n                if let Err", Test("interface", "takes_long");
+    "helper: its stack is not that of a worker", "src/runtime/helper.rs",
+        "        let stack_size = Some(self.config.stack_size);\n"
+        => "        let stack_size = None;\n", Test("async_code", "the_stack_of_a_worker"), Test("groups", "the_stack_of_a_worker");
+    "helper: code that the keeper runs goes before its jobs", "src/runtime/keeper.rs",
+        "            let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));\n            let lacks_helper = state.lacks_helper();\n"
+        => "            let lacks_helper = state.lacks_helper();\n            let due = KeeperJob::ALL.into_iter().find(|job| !lacks_helper && state.take_if_due(*job, is_late));\n", Test("async_code", "wakers_of_a_refused_helper");
+    "helper: a refused one is asked for at each wake", "src/runtime/keeper.rs",
+        "        if wants_helper || !self.try_start_helper() {"
+        => "        if !(wants_helper && false) && !self.try_start_helper() {", Test("async_code", "wakers_of_a_refused_helper");
+    "helper: a refused one is not asked for again", "src/runtime/keeper.rs",
+        "        if self.keeper.state.lock().wants_helper {\n            self.try_start_helper();\n        }\n"
+        => "", Test("async_code", "wakers_of_a_refused_helper");
+    "wakers: what one polls blocks the helper", "src/runtime/helper.rs",
+        "            let _polls = Meanwhile::begin(Driver::Pool, None);\n"
         => "", Test("async_code", "submits_no_more_than_fit");
     "group: a slot of a future that gives up is lost", "src/group/permit.rs",
         "            return Some(self.inner.slot(token));\n"

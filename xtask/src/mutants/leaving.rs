@@ -46,6 +46,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "keeper: it asks once", "src/runtime/keeper.rs",
         "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
         => "            let is_asked = state.pause > PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
+    "keeper: each look asks for a refused thread", "src/runtime/notify.rs",
+        "            if is_keeper && self.keeper.is_starved() {"
+        => "            if is_keeper && false {",
+        Test("law_07_refusal_proof", "no_other_look"), Test("law_07_refusal_proof", "that_are_left_behind_asks");
+    "keeper: it relies on a look that is not asked for", "src/runtime/notify.rs",
+        "            if is_keeper && self.keeper.is_starved() {"
+        => "            if is_keeper {",
+        Model("measured::a_refused_thread_is_asked_for_again"), Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
         "cmp::min(2 * state.pause, LONGEST_PAUSE)"
         => "{ let _ = LONGEST_PAUSE; 2 * state.pause }", Unit("keeper::tests::the_pauses_grow");
@@ -141,9 +149,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
         "        self.threads.insert(key, handle);\n        self.unjoined += 1;\n"
         => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
-    "keeper: a refused one leaves the registry locked", "src/runtime/keeper.rs",
-        "        let started = start_thread(name, None, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
-        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, None, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+    "keeper: a refused one leaves the registry locked", "src/runtime/spawn.rs",
+        "        let started = start_thread(name, stack_size, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, stack_size, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "recycling: a start in a pool that is over leaves the stale entries", "src/runtime/spawn.rs",
         ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"
         => "?;", Test("workers", "the_entry_of_a_cancelled_task");

@@ -12,7 +12,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
         => "", Model("measured::a_task_gets_a_worker");
     "race 42: the keeper does not look after a measurement", "src/runtime/sizing.rs",
-        "        self.look();\n        if is_undecided {"
+        "        self.look_as(Notifier::KeeperLook);\n        if is_undecided {"
         => "        if is_undecided {", Model("measured::the_last_measurement_versus_submit");
     "race 42: a worker above a lowered number asks for no measurement", "src/runtime/worker/rest.rs",
         "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");

@@ -7,7 +7,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "inherit: a worker has what its starter has", "src/runtime/worker.rs",
         "    start.shared.inherited.apply();\n"
         => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
-    "inherit: the keeper has what its starter has", "src/runtime/keeper.rs",
+    "inherit: the keeper has what its starter has", "src/runtime/spawn.rs",
         "            shared.inherited.apply();\n"
         => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
     "name: the system cuts the index", "src/sync/inherit.rs",

@@ -29,8 +29,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "queued.saturating_sub(in_hooks).max(1)", Unit("pool::tests::no_more_threads_are_starting");
     "wake: a submitter wakes a second worker before the first one has its task", "src/runtime/notify.rs",
-        "            Notifier::Submitter | Notifier::BeforeStart => 1,"
-        => "            Notifier::Submitter | Notifier::BeforeStart => 2,", Unit("pool::tests::submissions_wake_one");
+        "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 1,"
+        => "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 2,", Unit("pool::tests::submissions_wake_one");
     "race 1: a woken worker wakes no other", "src/runtime/look.rs",
         "let is_notified = shared.look_as(Notifier::Woken);"
         => "let is_notified = false;", Model("notify::a_submitter_relies_on_a_woken_worker");
