@@ -23,7 +23,7 @@ use std::fmt;
 use std::mem;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 pub use self::error::GroupError;
 use self::state::{Deadline, GroupState, Inner};
@@ -220,8 +220,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// [token](Self::token). The errors of the losers are dropped, and their panics go to the
     /// [panic handler](crate::Builder::panic_handler). If none has won, it returns the first error, or `Ok` if the group had no task.
     ///
-    /// A task with a handle cannot win. It is cancelled with the others: for a race of values, put the handles into a
-    /// [`JoinSet`](crate::JoinSet).
+    /// The race has no value, and a task with a handle cannot win: it is cancelled with the others. For the first value, put handles into a
+    /// [`JoinSet`](crate::JoinSet), as [the recipe](crate::guide::recipes#the-first-of-several-mirrors) does.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -250,7 +250,7 @@ impl<E: Send + 'static> TaskGroup<E> {
 
     /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by [`cancel`](Self::cancel),
     /// whether or not a thread waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed
-    /// task, or one that [is "expired"](GroupError::is_expired).
+    /// task, or one that [is "expired"](GroupError::is_expired). [`deadline_in`](Self::deadline_in) takes a duration.
     ///
     /// The pool's helper, a thread with the [stack](crate::Builder::stack_size) of a worker, cancels the group. So it drops the unstarted tasks and
     /// pending futures. Their destructors may wait for tasks of the pool, but hold up other deadlines and the [wakers](crate::ThreadPool::ready)
@@ -274,6 +274,23 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[must_use = "this is the group, and dropping it drops this clone"]
     pub fn deadline(self, at: Instant) -> Self {
         self.set_deadline(at);
+        self
+    }
+
+    /// Sets a [deadline](Self::deadline) that is this long from now. A time that the clock cannot represent is none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let group = pool.group::<()>().deadline_in(Duration::from_secs(60));
+    /// group.execute(|| Ok(println!("in time"))).unwrap();
+    /// group.wait().unwrap();
+    /// ```
+    #[must_use = "this is the group, and dropping it drops this clone"]
+    #[doc(alias("timeout", "within"))]
+    pub fn deadline_in(self, time: Duration) -> Self {
+        self.set_deadline(Instant::now().checked_add(time));
         self
     }
 

@@ -2,62 +2,95 @@
 //! async work.
 //!
 //! ```
-//! use std::time::Duration;
 //! use elastipool::ThreadPool;
 //!
-//! // 2 core workers, up to 16 when all are busy.
-//! // Surplus workers end after 5 idle seconds.
-//! let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
+//! let pool = ThreadPool::default(); // finds its size: as many workers run as keep the CPUs busy
 //!
-//! // Closures: fire and forget, or with a handle.
 //! pool.execute(|| println!("on a worker"));
-//! let sum = pool.evaluate(|| (1..=100).sum::<u32>());
-//! assert_eq!(sum.await_complete(), 5050);
+//! let answer = pool.evaluate(|| 6 * 7);
+//! assert_eq!(answer.await_complete(), 42);
 //!
-//! // Futures: polled by the same workers. A pending future occupies no worker.
 //! # #[cfg(feature = "async")] {
-//! let (sender, receiver) = futures::channel::oneshot::channel();
-//! let doubled = pool.spawn_await(async move {
-//!     receiver.await.map(|n: u32| 2 * n)
-//! });
-//! sender.send(21).unwrap();
-//! assert_eq!(doubled.await_complete(), Ok(42));
+//! // A handle is a future, in any executor. A pending future occupies no worker.
+//! let sum = pool.evaluate(|| (1..=100).sum::<u32>());
+//! let doubled = pool.spawn_await(async move { sum.await.map(|sum| 2 * sum) });
+//! assert_eq!(doubled.await_complete().unwrap(), 10_100);
 //! # }
-//!
-//! // Waits for all tasks and for the exit of all threads.
-//! pool.shutdown_join();
+//! pool.shutdown_join(); // all tasks have ended, and all threads have exited
 //! ```
-//!
-//! # Add it
-//!
-//! ```sh
-//! cargo add elastipool               # from the registry, once it is published
-//! cargo add --path ../elastipool     # from a clone
-//! ```
-//!
-//! | feature | default | what it adds |
-//! |---|---|---|
-//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`], their `try_` forms and those of the permits, and `futures::task::Spawn` for the pool. (The async waits, such as [`ready`](ThreadPool::ready), do not need it.) Without it, [`complete`](ThreadPool::complete) still drives futures. |
-//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
-//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
-//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 //!
 //! # Run tasks
 //!
 //! | you have | you want | call |
 //! |---|---|---|
-//! | a closure | to run it | [`execute`](ThreadPool::execute) |
-//! | a closure | its result | [`evaluate`](ThreadPool::evaluate) |
+//! | a closure | to run it; its result | [`execute`](ThreadPool::execute); [`evaluate`](ThreadPool::evaluate) |
 //! | closures or futures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`], [`Scope::spawn`], [`Scope::spawn_await`] |
 //! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
 //! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
 //! | any, whose handles you collect | each result as soon as its task ends | [`JoinSet`] |
 //! | one function, many inputs | the results, in the order of the inputs or of completion | [`map`](ThreadPool::map), [`try_map`](ThreadPool::try_map) |
 //! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
-//! | a future that mostly waits | to run it | [`spawn`](ThreadPool::spawn) (feature `async`) |
-//! | a future that mostly waits | its output | [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
+//! | a future that mostly waits | to run it; its output | [`spawn`](ThreadPool::spawn); [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
 //! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
 //!
+//! # The laws
+//! The crate's promises. Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker
+//! checks the protocol behind them.
+//!
+//! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
+//!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
+//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. The
+//!    submitter wakes the idle worker, or the worker that was woken last does, once it has taken its task. If the system gives a woken
+//!    worker, or the thread that wakes it, no CPU, the tasks behind its own start late, although other workers are idle.
+//!    (A future woken during its own poll waits for the end of that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
+//!    waits while the view's limit, or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task waits
+//!    until it is resumed.)
+//! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
+//!    timeout, to "expired".
+//! 3. **Quiet.** [`join`](ThreadPool::join), and [`quiet`](ThreadPool::quiet) in async code, returns only if, at some moment after
+//!    the call, no accepted task was queued or running and no spawned future was pending. What those tasks wrote is visible to the caller.
+//! 4. **Bounded.** At most `max_size` workers run at once.
+//!    - Only a worker in a [blocking region](blocking()) does not count, and may be replaced. At most `max_blocked` workers in
+//!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
+//!      waits for something outside the pool.
+//!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
+//!      workers that come back wait for that. If no worker ends a task for a while, some of them continue anyway, because the
+//!      running workers may need what they hold. A worker that comes back by a poll inside another crate's executor does not
+//!      wait.
+//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
+//!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
+//!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
+//! 5. **Cold.** Idle workers are woken in a fixed order, the lowest [index](worker_index()) first. So surplus workers stay idle and end
+//!    within `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
+//! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
+//!    no count. (The language itself aborts the process in two cases: a destructor panics while its thread unwinds, or the
+//!    destructor of a thread-local panics. A panic of the pool's own code, which would be a defect, aborts it as well: no thread
+//!    of a pool ends silently.)
+//! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
+//!    runs on an existing worker, or comes back if there is none. While tasks are queued that need the thread, the pool asks again
+//!    by itself, after growing pauses. A thread of the pool does that, the keeper, which sleeps otherwise. It starts before the
+//!    first worker: if the system refuses it, there is no worker, and the task comes back.
+//! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
+//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view. So
+//!    closing ends a [pause](ThreadPool::pause).
+//! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, or
+//!    [`terminated`](ThreadPool::terminated) is ready, every thread of the pool has exited. Its stop hook and the destructors of its
+//!    thread-locals have run.
+//! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
+//!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
+//!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
+//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could
+//!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
+//!     tasks, and a wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
+//!     thread unwinds.
+//! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
+//!     wherever it is woken. No wake is lost.
+//! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were submitted. Not promised:
+//!     tasks of a scope or group beside others, tasks that a task submits, tasks of different views, an awaited task (it may
+//!     start earlier, on its waiter's stack).
+//!
+//! # Which call
 //! Use a scope for the parts of one computation, such as the iterations of a loop. It blocks the calling thread, its tasks
 //! cannot fail except by a panic, and no task outlives it. Use a group for many tasks that make sense only together. Its
 //! tasks own what they use. Tasks can be added at any time, also by other tasks of the group. Any thread can wait for the
@@ -116,62 +149,19 @@
 //! thousand tiny tasks, and a thousand long ones soon get every worker that the pool may have. No more threads are starting at
 //! a time than tasks are queued, or than there are CPUs. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
-//! # The laws
-//! The crate's promises. Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker
-//! checks the protocol behind them.
+//! # Add it, and its features
 //!
-//! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
-//!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. The
-//!    submitter wakes the idle worker, or the worker that was woken last does, once it has taken its task. If the system gives a woken
-//!    worker, or the thread that wakes it, no CPU, the tasks behind its own start late, although other workers are idle.
-//!    (A future woken during its own poll waits for the end of that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
-//!    waits while the view's limit, or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task waits
-//!    until it is resumed.)
-//! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or, in a view with a queue
-//!    timeout, to "expired".
-//! 3. **Quiet.** [`join`](ThreadPool::join), and [`quiet`](ThreadPool::quiet) in async code, returns only if, at some moment after
-//!    the call, no accepted task was queued or running and no spawned future was pending. What those tasks wrote is visible to the caller.
-//! 4. **Bounded.** At most `max_size` workers run at once.
-//!    - Only a worker in a [blocking region](blocking()) does not count, and may be replaced. At most `max_blocked` workers in
-//!      declared regions (calls of [`blocking()`]) are replaced at a time. A completion occupies its worker while its future
-//!      waits for something outside the pool.
-//!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
-//!      workers that come back wait for that. If no worker ends a task for a while, some of them continue anyway, because the
-//!      running workers may need what they hold. A worker that comes back by a poll inside another crate's executor does not
-//!      wait.
-//!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
-//!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
-//!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
-//! 5. **Cold.** Idle workers are woken in a fixed order, the lowest [index](worker_index()) first. So surplus workers stay idle and end
-//!    within `keep_alive`, even under a trickle of tasks. An idle pool uses no CPU.
-//! 6. **Panic-proof.** A panic in a task, a future's poll, a hook or a destructor kills no worker, poisons no lock and skews
-//!    no count. (The language itself aborts the process in two cases: a destructor panics while its thread unwinds, or the
-//!    destructor of a thread-local panics. A panic of the pool's own code, which would be a defect, aborts it as well: no thread
-//!    of a pool ends silently.)
-//! 7. **Refusal-proof.** When the operating system refuses a thread, nothing panics and every count stays exact. The task
-//!    runs on an existing worker, or comes back if there is none. While tasks are queued that need the thread, the pool asks again
-//!    by itself, after growing pauses. A thread of the pool does that, the keeper, which sleeps otherwise. It starts before the
-//!    first worker: if the system refuses it, there is no worker, and the task comes back.
-//! 8. **Closed means closed.** A closed pool accepts no task and hands each one back. Every task accepted before runs, or
-//!    is handed back or cancelled by [`shutdown_now`](ThreadPool::shutdown_now), or expires. The same holds for a closed view. So
-//!    closing ends a [pause](ThreadPool::pause).
-//! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, or
-//!    [`terminated`](ThreadPool::terminated) is ready, every thread of the pool has exited. Its stop hook and the destructors of its
-//!    thread-locals have run.
-//! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
-//!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
-//!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
-//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could
-//!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
-//!     tasks, and a wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
-//!     thread unwinds.
-//! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
-//!     wherever it is woken. No wake is lost.
-//! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were submitted. Not promised:
-//!     tasks of a scope or group beside others, tasks that a task submits, tasks of different views, an awaited task (it may
-//!     start earlier, on its waiter's stack).
+//! ```sh
+//! cargo add elastipool               # from the registry, once it is published
+//! cargo add --path ../elastipool     # from a clone
+//! ```
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`], their `try_` forms and those of the permits, and `futures::task::Spawn` for the pool. (The async waits, such as [`ready`](ThreadPool::ready), do not need it.) Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
+//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
+//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call

@@ -26,6 +26,16 @@ use crate::task::job::{Job, Run};
 /// handle whose tasks have a priority, a limit or a reserve of their own. The [crate's documentation](crate) says what the
 /// pool promises and how it sizes itself.
 ///
+/// ```
+/// use elastipool::ThreadPool;
+///
+/// let pool = ThreadPool::default();
+/// pool.execute(|| println!("on a worker"));
+/// let answer = pool.evaluate(|| 6 * 7);
+/// assert_eq!(answer.await_complete(), 42);
+/// pool.shutdown_join();
+/// ```
+///
 /// # When a task is not accepted
 /// The pool does not accept a task in three cases: it is closed, its queue is [bounded](crate::Builder::queue_capacity) and
 /// full, or it has no worker and the operating system refuses to start a thread. No call loses a task silently:
@@ -46,18 +56,6 @@ use crate::task::job::{Job, Run};
 ///
 /// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. If the queue is bounded,
 /// await [`ready`](Self::ready) there, or use the `try_` forms.
-///
-/// # Example
-/// ```
-/// use std::time::Duration;
-/// use elastipool::ThreadPool;
-///
-/// let pool = ThreadPool::new(2, 16, Duration::from_secs(5));
-/// pool.execute(|| println!("on a worker"));
-/// let answer = pool.evaluate(|| 6 * 7);
-/// assert_eq!(answer.await_complete(), 42);
-/// pool.shutdown_join();
-/// ```
 #[derive(Clone)]
 pub struct ThreadPool {
     pub(crate) handle: Arc<Handle>,

@@ -2,7 +2,8 @@
 //!
 //! The usual order: [`sizing`] when the pool is created, [`blocking`] and [`futures`] when tasks wait, [`errors`] and
 //! [`shutdown`] before the program goes live, [`views`] and [`performance`] when it is measured. Two more pages stand beside
-//! these: [`one_pool_or_several`](crate::one_pool_or_several) and [`migration`](crate::migration).
+//! these: [`one_pool_or_several`](crate::one_pool_or_several) and [`migration`](crate::migration). [`reference`](mod@reference) lists all
+//! functions, settings, features, dependencies and platforms.
 
 #[cfg(feature = "async")]
 // Its examples need tokio and signal-hook, and are tested in `demos`.
@@ -31,3 +32,6 @@ pub mod errors {}
 
 #[doc = include_str!("performance.md")]
 pub mod performance {}
+
+#[doc = include_str!("reference.md")]
+pub mod reference {}

@@ -119,7 +119,8 @@ impl ToPoll {
 /// assert!(winner.unwrap().starts_with("from"));
 /// ```
 ///
-/// In async code it is a stream: `while let Some(result) = set.next().await`, with `futures::StreamExt`.
+/// In async code it is a stream: `while let Some(result) = set.next().await`, with `futures::StreamExt`. (In tokio's words,
+/// [`push`](Self::push) of a pool's handle is `spawn`, and that `next` is `join_next`.)
 ///
 /// For one function over many inputs, [`ThreadPool::map`](crate::ThreadPool::map) submits them by and by.
 #[must_use = "dropping a set cancels its tasks"]
@@ -153,6 +154,8 @@ impl<T> JoinSet<T> {
     /// set.push(pool.complete(async { "a future" }));
     /// assert_eq!(set.len(), 2);
     /// ```
+    #[doc(alias = "spawn")]
+    #[doc(alias = "spawn_blocking")]
     pub fn push(&mut self, handle: JoinHandle<T>) {
         self.handles.insert(self.added, handle);
         self.to_poll.send(self.added);

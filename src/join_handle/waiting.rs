@@ -129,6 +129,7 @@ impl<T> JoinHandle<T> {
     /// assert!(handle.try_await_complete().unwrap_err().is_cancelled());
     /// # }
     /// ```
+    #[doc(alias = "abort")]
     pub fn cancel(&self) {
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
             settle_and_cancel(&self.origin, task);

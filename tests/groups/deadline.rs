@@ -22,6 +22,20 @@ fn soon() -> Instant {
 
 /// No thread waits: the unstarted tasks are dropped while the only worker is busy, and the running one sees the token.
 #[test]
+fn it_may_be_given_as_a_duration() {
+    let pool = pool();
+    let gate = block(&pool);
+    let group = pool.group::<&str>().deadline_in(millis(5));
+    group.execute(|| Ok(())).unwrap();
+    assert!(failure(&group).is_expired());
+    // A time that the clock cannot represent.
+    let group = pool.group::<&str>().deadline_in(std::time::Duration::MAX);
+    group.execute(|| Ok(())).unwrap();
+    gate.open();
+    assert!(waited(&group).is_ok());
+}
+
+#[test]
 fn it_cancels_the_group_beside_a_busy_worker() {
     let pool = pool();
     let drops = Drops::default();
