@@ -40,9 +40,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "tasks: a claimed task keeps its permit", "src/runtime/awaited.rs",
         "        match entry {\n            Entry::TakenBack => shared.release_permit(),\n            Entry::Stale => shared.leave_entry(false),\n        }\n"
         => "", Test("handles", "releases_its_permit_when");
-    "tasks: the entry of a claimed task keeps a permit", "src/runtime/awaited.rs",
-        "Entry::Stale => shared.leave_entry(false),"
-        => "Entry::Stale => shared.leave_entry(true),", Test("handles", "a_worker_of_a_full_queue_waits_for_any");
     "tasks: nested tasks that wait keep a permit each", "src/runtime/awaited.rs",
         "        self.begin(entry);\n        self.end(run());\n"
         => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("handles", "nested_waits_in_a_bounded");
