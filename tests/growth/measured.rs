@@ -667,8 +667,8 @@ fn a_reserve_comes_on_top_of_the_number_and_leaves_no_trace() {
         gate.wait_for(64);
         // No measurement is under way.
         wait_until_asleep(1, millis(300), |name| name == "traces-keeper");
+        // Mostly 64. The last measurement may have found tasks that were about to sleep, and lowered it.
         let number = pool.stats().allowed;
-        assert!(number >= 64, "{:?}", pool.stats());
         for _ in 0..7 {
             let view = pool.view().reserve(8).build();
             assert_eq!(pool.stats().allowed, max_size.min(number + 8));
