@@ -155,18 +155,28 @@ fn a_submitter_relies_on_a_woken_worker() {
     assert!(HAS_RELIED.load(Ordering::Relaxed) && IS_ALONE.load(Ordering::Relaxed));
 }
 
-/// Race 1, a worker that was woken rests again: another worker takes the task that it was woken for. A submitter has relied on it
-/// meanwhile, and the worker that took that task waits for the submitter's.
+/// Race 1, a worker that was woken rests again: the other worker has taken the task that it was woken for, and waits for the next one.
+/// The submitter of that one may still rely on the woken worker.
 #[test]
 fn a_woken_worker_finds_nothing() {
     explore_both(1, 0, || {
         let pool = pool(2, 2);
         assert_eq!(pool.start_core_threads(), 2);
-        let ran = Relaxed::new();
-        pool.execute(counting(&ran));
-        pair().into_iter().for_each(|task| pool.execute(task));
-        pool.join();
-        assert_eq!(ran.get(), 1);
+        let [begun, ends, taken, last] = [(); 4].map(|()| Gate::new());
+        let (begins, waiting) = (begun.clone(), ends.clone());
+        pool.execute(move || {
+            begins.open();
+            waiting.pass();
+        });
+        begun.pass();
+        let (takes, waiting) = (taken.clone(), last.clone());
+        pool.execute(move || {
+            takes.open();
+            waiting.pass();
+        });
+        ends.open();
+        taken.pass();
+        pool.execute(move || last.open());
         pool.shutdown_join();
     });
 }
