@@ -123,7 +123,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
     "race 1: a worker rests with its search", "src/runtime/worker/rest.rs",
         "relied.and(self.end_search()).and(freed);"
-        => "relied.and(freed);", Unit("worker::tests::a_worker_that_rests_does_not_search");
+        => "relied.and(freed);", Model("notify::a_woken_worker_finds_nothing");
     "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
         "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
         => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");
