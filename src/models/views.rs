@@ -95,8 +95,8 @@ fn the_end_of_a_reserve_versus_submit() {
     });
 }
 
-/// Race 15: the last handle of a view is dropped while its last future ends, of which a waker is kept. Of two tasks one needs the other,
-/// and the reserve's place.
+/// Race 15: the last handle of a view is dropped while its last future ends, or a task waits for its reserve. A waker of the future is
+/// kept, so the view stays. Of two tasks one needs the other, and the reserve's place.
 #[test]
 fn the_end_of_a_reserve_versus_the_last_task() {
     explore(1, || {
@@ -108,8 +108,9 @@ fn the_end_of_a_reserve_versus_the_last_task() {
             *waker.lock().unwrap() = Some(context.waker().clone());
             Poll::Ready(())
         }));
-        drop(view);
+        let dropper = thread::spawn(move || drop(view));
         super::pair().into_iter().for_each(|task| pool.execute(task));
+        dropper.join().unwrap();
         pool.join();
         let kept = kept.lock().unwrap().take();
         drop(kept);

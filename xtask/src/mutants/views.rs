@@ -22,6 +22,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
         "            self.exchange_place(context, to);\n        }\n        Below"
         => "        }\n        Below", Test("views", "a_claimed_task_holds");
+    "race 15: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
+        "        let changed = self.change_view(id, |terms| terms.reserve = 0);"
+        => "        let changed = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
     "reserve: a waker of an ended future keeps it", "src/runtime/view.rs",
         "        self.in_flight.finish(count);\n        self.release(count);\n"
         => "        self.in_flight.finish(count);\n", Test("views", "an_ended_task_keeps_no_reserve");
