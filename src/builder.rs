@@ -332,7 +332,7 @@ impl Builder {
         self
     }
 
-    /// Sets the size of the stacks of the workers and the [helper](Self::max_blocked), in bytes. The system may round it up. If it cannot provide a stack of this
+    /// Sets the size of the stacks of the workers and the [helper](Self::max_blocked), in bytes. That of the keeper is at least the default one. The system may round it up. If it cannot provide a stack of this
     /// size, it refuses the thread.
     ///
     /// ```
@@ -575,8 +575,9 @@ impl Builder {
     /// that of the longest healthy task: the pool cannot tell a deadlock from a long computation.
     ///
     /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls. It starts with the first worker, sleeps while the pool has
-    /// no task, and exits with the last worker. The hook is called on another thread, named `{name}-helper`. If it takes long, tasks
-    /// and starts of workers go on, but [wakers](ThreadPool::ready) and deadlines of groups wait for it. A panic of the hook is
+    /// no task, and exits with the last worker. The hook is called on another thread, named `{name}-helper`. There is one helper, which runs one
+    /// piece of user code after the other. If the hook takes long, tasks and starts of workers go on, but [wakers](ThreadPool::ready) and
+    /// deadlines of groups wait for it. Likewise a waker or a destructor that never returns holds up all later reports. A panic of the hook is
     /// contained. The hook must not keep a handle of the pool, which would never close then.
     ///
     /// ```

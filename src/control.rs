@@ -12,6 +12,7 @@ use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::runtime::context::{self, Caller};
 use crate::runtime::counts::MAX_WORKERS;
+use crate::runtime::due::PAUSE;
 use crate::runtime::helper::relayed;
 use crate::runtime::in_flight::InFlight;
 use crate::runtime::registry::ThreadKey;
@@ -247,8 +248,9 @@ impl ThreadPool {
     ///
     /// The first poll starts the pool's helper, a thread named `{name}-helper`, unless it runs already. When all other threads have exited, it
     /// wakes all such futures and exits. Each of them joins it, which may block for the few microseconds that the others' wakers and the end of a
-    /// thread take. `shutdown_join` waits for it too, also if no such future is left. If the system refuses that thread, the future wakes itself
-    /// and tries again. A future that the helper polls, inside of that wake, does not wait for the helper.
+    /// thread take. `shutdown_join` waits for it too, also if no such future is left. If the system refuses that
+    /// thread, the keeper wakes the futures in its place. In a pool without a worker, which has no keeper, such a poll blocks for a millisecond, and
+    /// the future wakes itself and tries again. A future that is polled inside of that wake does not wait for the thread that wakes it.
     ///
     /// # Panics
     /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if
@@ -269,6 +271,8 @@ impl ThreadPool {
         let begin = |context: &mut Context<'_>| {
             shared.begin_end_wait().map_or_else(
                 |_| {
+                    // No thread of the pool could do so after a while.
+                    thread::sleep(PAUSE);
                     context.waker().wake_by_ref();
                     Poll::Pending
                 },

@@ -254,7 +254,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     ///
     /// The pool's helper, a thread with the [stack](crate::Builder::stack_size) of a worker, cancels the group. So it drops the unstarted tasks and
     /// pending futures. Their destructors may wait for tasks of the pool, but hold up other deadlines and the [wakers](crate::ThreadPool::ready)
-    /// of async waits. A closure that runs goes on; it sees the [token](Self::token).
+    /// of async waits: there is one helper, and a piece of user code that never returns there holds up all later deadlines. If a submission finds
+    /// first that the deadline has passed, the submitter cancels the group, and the destructors run on its thread: they must not take a lock that
+    /// it holds. A closure that runs goes on; it sees the [token](Self::token).
     ///
     /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. Any other stays
     /// after a wait: [set](Self::set_deadline) another one, or remove it, before you use the group again. To wait for a limited time

@@ -53,7 +53,8 @@ impl ThreadPool {
     /// `complete`: it waits, and another worker runs meanwhile.
     ///
     /// The pool's helper, a thread for user code that belongs to no task, wakes the futures. A waker that takes long holds up no task, but
-    /// other such wakers, and [deadlines](crate::TaskGroup::deadline) of groups.
+    /// other such wakers, [deadlines](crate::TaskGroup::deadline) of groups, and [stall reports](crate::Builder::stall_report): one that never
+    /// returns holds up all of them for good.
     ///
     /// # Errors
     /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread.

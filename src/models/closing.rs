@@ -178,6 +178,23 @@ fn terminated_versus_close() {
     }
 }
 
+/// The system refuses the helper: the last thread that leaves, the keeper, wakes the future.
+#[test]
+fn terminated_without_a_helper() {
+    explore(2, || {
+        STARTS_KEEPER.set(true);
+        let pool = builder(0, 1).build();
+        pool.execute(|| ());
+        REFUSE_NEXT.set(true);
+        let mut end = pin!(pool.terminated());
+        assert!(end.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(!REFUSE_NEXT.get());
+        pool.close();
+        wait_for(end, None, Dependency::Other).unwrap();
+        assert!(pool.shared().registry.lock().is_gone());
+    });
+}
+
 /// Law 9: a future that was dropped has started a thread.
 #[test]
 fn a_wait_for_the_end_that_was_dropped_versus_shutdown() {

@@ -12,7 +12,7 @@ use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
 
 /// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
 /// polls last as long, and a thousand looks a second cost little.
-pub(super) const PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line where the keeper runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,15 +28,18 @@ pub(crate) enum KeeperJob {
     Growth,
     /// Cancel groups whose deadlines have passed.
     Deadlines,
+    /// Ask for the refused helper again.
+    Helper,
 }
 
 impl KeeperJob {
-    pub(super) const ALL: [KeeperJob; 5] = [
+    pub(super) const ALL: [KeeperJob; 6] = [
         KeeperJob::Threads,
         KeeperJob::Stalls,
         KeeperJob::Deferred,
         KeeperJob::Growth,
         KeeperJob::Deadlines,
+        KeeperJob::Helper,
     ];
 }
 
@@ -58,17 +61,15 @@ pub(crate) struct Keeper {
 pub(super) struct KeeperState {
     /// When each job is due, in the order of [`KeeperJob::ALL`].
     pub(super) due: [Option<Instant>; KeeperJob::ALL.len()],
-    /// The next pause of [`KeeperJob::Threads`].
-    pub(super) pause: Duration,
+    /// The next pause of each job that asks for a refused thread.
+    pub(super) pauses: [Duration; KeeperJob::ALL.len()],
     /// Whether there is a keeper.
     pub(super) is_there: bool,
     /// Whether there is a helper.
     pub(super) has_helper: bool,
-    /// Whether the system refused the helper, and [`KeeperJob::Threads`] asks for it again.
-    pub(super) wants_helper: bool,
     /// What the helper runs next.
     pub(super) user_code: Vec<UserCode>,
-    /// The futures that wait for the end of the pool. There is a helper while there are any.
+    /// The futures that wait for the end of the pool. There is a keeper or a helper while there are any.
     pub(super) ends: Vec<End>,
 }
 
@@ -76,10 +77,9 @@ impl Keeper {
     pub(crate) fn new() -> Self {
         let state = KeeperState {
             due: [None; KeeperJob::ALL.len()],
-            pause: PAUSE,
+            pauses: [PAUSE; KeeperJob::ALL.len()],
             is_there: false,
             has_helper: false,
-            wants_helper: false,
             user_code: Vec::new(),
             ends: Vec::new(),
         };
@@ -105,7 +105,7 @@ impl Keeper {
         self.helper.recheck();
     }
 
-    /// Whether a thread was refused, and was not asked for again since.
+    /// Whether a thread for queued tasks was refused, and was not asked for again since.
     pub(super) fn is_starved(&self) -> bool {
         self.state.lock().due[KeeperJob::Threads as usize].is_some()
     }

@@ -4,12 +4,13 @@
 //! Such code may take long, or wait for the pool. The threads that cause it are in the middle of a change that others rely on, or are the
 //! keeper, which gives the pool its workers. So they leave it to the helper. The keeper starts the helper when there is such code, with the
 //! stack of a worker, and it exits after the last worker has left. Like the keeper it is no worker, and belongs to the pool (law 9). If the
-//! system refuses it, the keeper runs the code between its jobs, and asks for it again as for a worker. Without a keeper or a helper,
-//! the calling thread is none of the pool's, and runs the code.
+//! system refuses it, the keeper runs the code between its jobs, and asks for it again after a pause, as for a worker. Without a keeper or a
+//! helper, the calling thread runs the code: it is none of the pool's, or a worker that has left, such as one in its stop hook.
 //!
 //! The first future that waits for the pool's end starts the helper too. While there is one the helper stays until the pool is over, waits
 //! until all other threads are gone, and wakes those futures last. Each of them then waits until the helper is gone as well, unless the
-//! helper polls it in that wake.
+//! helper polls it in that wake. If the system refuses the helper for that long, the keeper does so in its place. A pool without workers
+//! may have neither: then the future asks again.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -19,7 +20,8 @@ use std::{io, mem};
 
 use futures_channel::oneshot;
 
-use crate::runtime::due::{End, UserCode};
+use crate::runtime::due::{End, KeeperJob, PAUSE, UserCode};
+use crate::runtime::events::Event;
 use crate::runtime::poll_wait::{Driver, Meanwhile};
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
@@ -52,12 +54,20 @@ impl Shared {
         if self.keeper.state.lock().has_helper {
             return Ok(());
         }
-        let stack_size = Some(self.config.stack_size);
-        let started = self.start_own(registry, "helper", stack_size, Self::help);
+        let started = self.start_own(registry, "helper", self.config.stack_size, Self::help);
         registry.refused += usize::from(started.is_err());
         let mut state = self.keeper.state.lock();
-        (state.has_helper, state.wants_helper) = (started.is_ok(), started.is_err());
+        state.has_helper = started.is_ok();
+        if state.has_helper {
+            state.pauses[KeeperJob::Helper as usize] = PAUSE;
+        }
         started
+    }
+
+    /// The system has refused the helper.
+    pub(super) fn ask_for_helper_again(self: &Arc<Self>, error: &io::Error) {
+        self.ask_again(KeeperJob::Helper);
+        self.emit(Event::refused(error));
     }
 
     /// Runs user code until the pool has no worker. Returns what waits for the end of the pool, which has come.
@@ -66,16 +76,21 @@ impl Shared {
             let code = mem::take(&mut self.keeper.state.lock().user_code);
             if code.is_empty() {
                 if let Some(ends) = self.try_leave_helper() {
-                    if !ends.is_empty() {
-                        self.registry.wait_gone(Some(key), None);
-                    }
-                    return ends;
+                    return self.end(key, ends);
                 }
                 // Race 42: looked at before.
                 self.keeper.helper.park(None);
             }
             code.into_iter().for_each(run);
         }
+    }
+
+    /// Waits until all other threads are gone, if futures wait for that. Returns these.
+    pub(super) fn end(&self, key: ThreadKey, ends: Vec<End>) -> Vec<End> {
+        if !ends.is_empty() {
+            self.registry.wait_gone(Some(key), None);
+        }
+        ends
     }
 
     /// Lets the helper leave if the pool has no worker, and is over if futures wait for that. Takes these.
@@ -96,23 +111,31 @@ impl Shared {
     }
 
     /// Returns what is ready when the pool is closed and all of its threads but the helper are gone. `None` if all are gone now. An error if
-    /// the system refuses the helper.
+    /// the system refuses the helper, and there is no keeper.
     pub(crate) fn begin_end_wait(self: &Arc<Self>) -> io::Result<Option<oneshot::Receiver<()>>> {
         let mut registry = self.registry.lock_reaped();
         // Under the lock: a shutdown that has seen the last thread go has closed the pool before (race 16).
         if self.in_flight.is_over() && registry.is_gone() {
             return Ok(None);
         }
-        self.ensure_helper(&mut registry)?;
+        let refused = self.ensure_helper(&mut registry).err();
         let (sender, end) = oneshot::channel();
         let mut state = self.keeper.state.lock();
         let (given_up, waiting): (Vec<_>, _) =
             mem::take(&mut state.ends).into_iter().partition(End::is_canceled);
         state.ends = waiting;
-        state.ends.push(sender);
+        let is_served = state.has_helper || state.is_there;
+        if is_served {
+            state.ends.push(sender);
+        }
         drop((state, registry));
         // Unlocked first: this may call a waker that is about to be dropped.
         drop(given_up);
+        match refused {
+            Some(error) if !is_served => return Err(error),
+            Some(error) => self.ask_for_helper_again(&error),
+            None => {}
+        }
         Ok(Some(end))
     }
 }
@@ -151,6 +174,7 @@ pub(crate) async fn relayed<F: Future + Unpin>(shared: &Arc<Shared>, mut future:
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use super::{KeeperJob, PAUSE};
     use crate::ThreadPool;
 
     #[test]
@@ -163,6 +187,17 @@ mod tests {
         let _end = shared.begin_end_wait().unwrap();
         assert_eq!(shared.keeper.state.lock().ends.len(), 1);
         pool.close();
+    }
+
+    #[test]
+    fn the_pause_begins_anew_when_the_helper_has_started() {
+        let pool = ThreadPool::default();
+        let shared = pool.shared();
+        let pause = || shared.keeper.state.lock().pauses[KeeperJob::Helper as usize];
+        shared.ask_again(KeeperJob::Helper);
+        assert!(pause() > PAUSE);
+        shared.ensure_helper(&mut shared.registry.lock()).unwrap();
+        assert_eq!(pause(), PAUSE);
     }
 
     #[test]

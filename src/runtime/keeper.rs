@@ -22,11 +22,11 @@ use std::{cmp, mem};
 
 use crate::report::Report;
 use crate::runtime::due::{End, KeeperJob, PAUSE};
-use crate::runtime::events::Event;
 use crate::runtime::helper;
 use crate::runtime::notify::Notifier;
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
+use crate::sync::default_stack_size;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{contain, discard, quietly};
 
@@ -35,12 +35,15 @@ use crate::sync::unwind::{contain, discard, quietly};
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Does jobs until the pool has no worker.
-    fn keep(self: &Arc<Self>, _: ThreadKey) -> Vec<End> {
+    /// Does jobs until the pool has no worker. Without a helper, returns what waits for the end of the pool, which has come.
+    fn keep(self: &Arc<Self>, key: ThreadKey) -> Vec<End> {
         let mut is_late = false;
         // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless
         // user code lacks a helper: jobs are for queued work or running tasks, and there are none without a worker.
-        while !self.try_leave_keeper() {
+        loop {
+            if let Some(ends) = self.try_leave_keeper() {
+                return self.end(key, ends);
+            }
             let mut state = self.keeper.state.lock();
             let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
             let lacks_helper = state.lacks_helper();
@@ -53,13 +56,12 @@ impl Shared {
                 None => is_late = self.keeper.parker.park(until) == Signal::Expired,
             }
         }
-        Vec::new()
     }
 
     /// Starts the helper for user code. While the system refuses it, runs the code.
     fn run_or_leave_to_helper(self: &Arc<Self>) {
-        let wants_helper = self.keeper.state.lock().wants_helper;
-        if wants_helper || !self.try_start_helper() {
+        let is_asked = self.keeper.state.lock().due[KeeperJob::Helper as usize].is_some();
+        if is_asked || !self.try_start_helper() {
             let code = mem::take(&mut self.keeper.state.lock().user_code);
             code.into_iter().for_each(helper::run);
         }
@@ -69,8 +71,7 @@ impl Shared {
     fn try_start_helper(self: &Arc<Self>) -> bool {
         let started = self.ensure_helper(&mut self.registry.lock_reaped());
         let Err(error) = started else { return true };
-        self.ask_again();
-        self.emit(Event::refused(&error));
+        self.ask_for_helper_again(&error);
         false
     }
 
@@ -82,6 +83,7 @@ impl Shared {
             KeeperJob::Growth if self.sizes.follows_measurements() => self.measure(),
             KeeperJob::Growth => self.look_for_progress(),
             KeeperJob::Deadlines => self.expire_due(),
+            KeeperJob::Helper => _ = self.try_start_helper(),
         }
     }
 
@@ -95,48 +97,52 @@ impl Shared {
         if registry.has_keeper {
             return Ok(());
         }
-        // No user code runs on it, as long as the system does not refuse the helper.
-        self.start_own(registry, "keeper", None, Self::keep)?;
+        // It may run user code: instead of a refused helper, and as it drops the last reference to the pool.
+        let stack_size = cmp::max(self.config.stack_size, default_stack_size());
+        self.start_own(registry, "keeper", stack_size, Self::keep)?;
         registry.has_keeper = true;
         self.keeper.state.lock().is_there = true;
         Ok(())
     }
 
-    /// Lets the keeper leave if the pool has no worker, and returns whether it does. The next start of one starts another keeper.
-    #[must_use]
-    fn try_leave_keeper(&self) -> bool {
+    /// Lets the keeper leave if the pool has no worker, and is over if futures wait for that without a helper. Takes these. The next
+    /// start of a worker starts another keeper.
+    fn try_leave_keeper(&self) -> Option<Vec<End>> {
         if self.counts.load().total() > 0 {
-            return false;
+            return None;
         }
         // The starter of the keeper holds the lock until the worker is counted.
         let mut registry = self.registry.lock();
         let mut state = self.keeper.state.lock();
-        let leaves = self.counts.load().total() == 0 && !state.lacks_helper();
-        if leaves {
+        let leaves = self.counts.load().total() == 0
+            && !state.lacks_helper()
+            && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());
+        leaves.then(|| {
             registry.has_keeper = false;
             state.is_there = false;
-        }
-        leaves
+            if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }
+        })
     }
 
-    /// The system has refused a thread for queued tasks, and no other thread relies on that attempt any more: asks for it again
-    /// later.
+    /// The system has refused a thread for queued tasks, or the helper. No other thread relies on that attempt any more: the job asks for it
+    /// again later.
     #[cold]
-    pub(super) fn ask_again(self: &Arc<Self>) {
+    pub(super) fn ask_again(self: &Arc<Self>, job: KeeperJob) {
         let pause = {
             let mut state = self.keeper.state.lock();
-            let is_asked = state.due[KeeperJob::Threads as usize].is_some();
-            let longer = cmp::min(2 * state.pause, LONGEST_PAUSE);
-            (!is_asked).then(|| mem::replace(&mut state.pause, longer))
+            let is_asked = state.due[job as usize].is_some();
+            let pause = &mut state.pauses[job as usize];
+            let longer = cmp::min(2 * *pause, LONGEST_PAUSE);
+            (!is_asked).then(|| mem::replace(pause, longer))
         };
         if let Some(pause) = pause {
-            self.keeper.ask(KeeperJob::Threads, Instant::now() + pause);
+            self.keeper.ask(job, Instant::now() + pause);
         }
         // Race 27: asked for first. A worker that waits for a permit is queued, then looks too.
         self.admit_if_starved();
     }
 
-    /// If a thread was refused and no worker is runnable, no permit would become free: grants one over the limit to a worker that
+    /// If a thread for queued tasks was refused and no worker is runnable, no permit would become free: grants one over the limit to a worker that
     /// waits for it.
     pub(super) fn admit_if_starved(&self) {
         if let Some(capacity) = &self.capacity {
@@ -149,11 +155,8 @@ impl Shared {
     /// [`KeeperJob::Threads`].
     fn ask_for_threads(self: &Arc<Self>) {
         self.look_as(Notifier::Keeper);
-        if self.keeper.state.lock().wants_helper {
-            self.try_start_helper();
-        }
         if !self.keeper.is_starved() {
-            self.keeper.state.lock().pause = PAUSE;
+            self.keeper.state.lock().pauses[KeeperJob::Threads as usize] = PAUSE;
         }
     }
 
@@ -207,26 +210,37 @@ impl Shared {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    #[cfg(feature = "async")]
-    use super::KeeperJob;
-    use super::{LONGEST_PAUSE, PAUSE};
+    use super::{KeeperJob, LONGEST_PAUSE, PAUSE};
     use crate::Builder;
 
     #[test]
     fn the_pauses_grow_to_a_second_and_begin_anew_after_a_success() {
         let pool = Builder::new().core_size(0).build();
         let shared = pool.shared();
-        let pause = || shared.keeper.state.lock().pause;
+        let pause = || shared.keeper.state.lock().pauses[KeeperJob::Threads as usize];
         for _ in 0..20 {
             shared.keeper.state.lock().due = Default::default();
-            shared.ask_again();
+            shared.ask_again(KeeperJob::Threads);
         }
         assert_eq!(pause(), LONGEST_PAUSE);
-        shared.ask_again();
+        shared.ask_again(KeeperJob::Threads);
         assert_eq!(pause(), LONGEST_PAUSE, "it is asked for already");
         shared.keeper.state.lock().due = Default::default();
         shared.ask_for_threads();
         assert_eq!(pause(), PAUSE);
+    }
+
+    /// The keeper's other looks start workers meanwhile, and no permit exceeds the limit.
+    #[test]
+    fn a_refused_helper_is_no_refused_worker() {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        shared.ask_again(KeeperJob::Helper);
+        let state = shared.keeper.state.lock();
+        assert!(state.due[KeeperJob::Helper as usize].is_some());
+        assert_eq!(state.pauses[KeeperJob::Threads as usize], PAUSE);
+        drop(state);
+        assert!(!shared.keeper.is_starved());
     }
 
     /// The keeper may have looked, and fallen asleep, before the wake goes on.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::growth::Growth;
 use crate::runtime::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
+use crate::runtime::due::KeeperJob;
 use crate::runtime::shared::Shared;
 use crate::runtime::spawn::StartError;
 use crate::sync::Ordering;
@@ -138,7 +139,7 @@ impl Shared {
                 // The next round would only be refused again. There is at least one worker, and it looks at the queue when it
                 // stops. If none becomes free, the keeper asks for the thread again.
                 StartError::Refused(_) => {
-                    self.ask_again();
+                    self.ask_again(KeeperJob::Threads);
                     return self.report_refusal(&why);
                 }
             }

@@ -154,14 +154,14 @@ impl Shared {
         self: &Arc<Self>,
         registry: &mut RegistryState,
         what: &str,
-        stack_size: Option<usize>,
+        stack_size: usize,
         body: fn(&Arc<Self>, ThreadKey) -> Vec<End>,
     ) -> io::Result<()> {
         let key = registry.take_key();
         let shared = Arc::clone(self);
         let name = format!("{}-{what}", self.config.name);
         // The thread cannot exit before it is registered: its exit takes the registry's lock.
-        let started = start_thread(name, stack_size, move || {
+        let started = start_thread(name, Some(stack_size), move || {
             // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
             // drop of an `Exit` takes.
             let exit = Exit { registry: Arc::clone(&shared.registry), key };

@@ -15,6 +15,7 @@ mod full_queue;
 mod futures_without_workers;
 mod later_worker;
 mod storm;
+mod terminated;
 mod watcher;
 
 use std::error::Error;

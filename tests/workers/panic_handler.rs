@@ -427,6 +427,28 @@ fn a_deep_recursion_fits_into_a_large_stack() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
+/// The keeper usually leaves last, and drops the pool.
+#[test]
+fn hooks_are_dropped_on_a_large_stack() {
+    struct Deep(mpsc::Sender<usize>);
+
+    impl Drop for Deep {
+        fn drop(&mut self) {
+            self.0.send(dive(1_500)).unwrap();
+        }
+    }
+
+    for _ in 0..10 {
+        let (sender, receiver) = mpsc::channel();
+        let deep = Mutex::new(Deep(sender));
+        let hook = move |_| drop(deep.lock().unwrap());
+        let pool = builder(1).stack_size(32 << 20).on_worker_start(hook).build();
+        pool.execute(|| ());
+        drop(pool);
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(1_501));
+    }
+}
+
 #[test]
 fn a_small_stack_is_rounded_up() {
     for stack_size in [0, 1, 4097] {

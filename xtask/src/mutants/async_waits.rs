@@ -59,8 +59,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            && (state.ends.is_empty() || self.in_flight.is_over());\n"
         => ";\n", Model("closing::terminated_versus_close");
     "terminated: it does not wait for the threads", "src/runtime/helper.rs",
-        "                        self.registry.wait_gone(Some(key), None);\n"
-        => "                        let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
+        "            self.registry.wait_gone(Some(key), None);\n"
+        => "            let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
     "law 9: a future is ready before the thread that wakes it is gone", "src/control.rs",
         "            shared.registry.wait_gone(leaving(shared), None);\n"
         => "", Model("closing::two_waits_for_the_end"), Test("law_09_gone", "each_wait_for_the_end");
@@ -73,6 +73,24 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 9: a thread is started for a wait in a pool whose threads are gone", "src/runtime/helper.rs",
         "        if self.in_flight.is_over() && registry.is_gone() {\n            return Ok(None);\n        }\n"
         => "", Unit("helper::tests::a_pool_that_is_gone");
+    "terminated: without a helper nothing wakes it", "src/runtime/keeper.rs",
+        "            if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }\n"
+        => "            Vec::new()\n", Model("closing::terminated_without_a_helper");
+    "terminated: the keeper leaves a future that waits", "src/runtime/keeper.rs",
+        "            && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());\n"
+        => ";\n", Test("law_07_refusal_proof", "is_ready_although_the_helper_is_refused");
+    "terminated: a refused helper is not asked for again", "src/runtime/helper.rs",
+        "            Some(error) => self.ask_for_helper_again(&error),\n"
+        => "            Some(_) => {}\n", Test("law_07_refusal_proof", "a_refused_wait_for_the_end_gets_its_helper");
+    "terminated: without a keeper it spins", "src/control.rs",
+        "                    thread::sleep(PAUSE);\n"
+        => "                    let _ = PAUSE;\n", Test("law_07_refusal_proof", "does_not_spin");
+    "helper: the pause for a refused one stays long", "src/runtime/helper.rs",
+        "            state.pauses[KeeperJob::Helper as usize] = PAUSE;\n"
+        => "            let _ = PAUSE;\n", Unit("helper::tests::the_pause_begins_anew");
+    "keeper: its stack is the default one", "src/runtime/keeper.rs",
+        "cmp::max(self.config.stack_size, default_stack_size())"
+        => "default_stack_size()", Test("workers", "hooks_are_dropped_on_a_large_stack");
     "terminated: waits that were given up pile up", "src/runtime/helper.rs",
         "partition(End::is_canceled);"
         => "partition(|_| false);", Unit("helper::tests::a_wait_that_is_dropped");
@@ -83,8 +101,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if !state.is_there && !state.has_helper {"
         => "        if !state.is_there || true {", Test("async_code", "that_blocks_delays_no_task");
     "helper: the keeper leaves with code to run", "src/runtime/keeper.rs",
-        " && !state.lacks_helper();"
-        => ";", Model("closing::quiet_versus_the_end_of_the_keeper");
+        "            && !state.lacks_helper()\n"
+        => "", Model("closing::quiet_versus_the_end_of_the_keeper");
     "helper: it leaves with code to run", "src/runtime/helper.rs",
         "            && state.user_code.is_empty()\n"
         => "", Model("closing::quiet_versus_the_end_of_the_helper");
@@ -92,8 +110,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        parker.recheck();\n"
         => "        let _ = parker;\n", Test("async_code", "that_blocks_delays_no_task");
     "helper: the keeper runs the code", "src/runtime/keeper.rs",
-        "        if wants_helper || !self.try_start_helper() {"
-        => "        let _ = wants_helper;\n        {", Model("stalled::a_waker_that_waits_for_a_task"), Test("async_code", "takes_long");
+        "        if is_asked || !self.try_start_helper() {"
+        => "        let _ = is_asked;\n        {", Model("stalled::a_waker_that_waits_for_a_task"), Test("async_code", "takes_long");
     "helper: a deadline drops tasks on the keeper", "src/runtime/keeper.rs",
         "                Ok(due) => self.run_later(Box::new(move || {"
         => "                Ok(due) => helper::run(Box::new(move || {", Test("groups", "a_destructor_may_wait"), Test("groups", "takes_long");
@@ -107,11 +125,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));\n            let lacks_helper = state.lacks_helper();\n"
         => "            let lacks_helper = state.lacks_helper();\n            let due = KeeperJob::ALL.into_iter().find(|job| !lacks_helper && state.take_if_due(*job, is_late));\n", Test("async_code", "wakers_of_a_refused_helper");
     "helper: a refused one is asked for at each wake", "src/runtime/keeper.rs",
-        "        if wants_helper || !self.try_start_helper() {"
-        => "        if !(wants_helper && false) && !self.try_start_helper() {", Test("async_code", "wakers_of_a_refused_helper");
+        "        if is_asked || !self.try_start_helper() {"
+        => "        if !(is_asked && false) && !self.try_start_helper() {", Test("async_code", "wakers_of_a_refused_helper");
     "helper: a refused one is not asked for again", "src/runtime/keeper.rs",
-        "        if self.keeper.state.lock().wants_helper {\n            self.try_start_helper();\n        }\n"
-        => "", Test("async_code", "wakers_of_a_refused_helper");
+        "            KeeperJob::Helper => _ = self.try_start_helper(),"
+        => "            KeeperJob::Helper => {}", Test("async_code", "wakers_of_a_refused_helper");
     "wakers: what one polls blocks the helper", "src/runtime/helper.rs",
         "            let _polls = Meanwhile::begin(Driver::Pool, None);\n"
         => "", Test("async_code", "submits_no_more_than_fit");

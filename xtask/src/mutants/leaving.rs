@@ -44,8 +44,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            KeeperJob::Threads => self.ask_for_threads(),"
         => "            KeeperJob::Threads => {}", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: it asks once", "src/runtime/keeper.rs",
-        "            let is_asked = state.due[KeeperJob::Threads as usize].is_some();"
-        => "            let is_asked = state.pause > PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
+        "            let is_asked = state.due[job as usize].is_some();"
+        => "            let is_asked = state.pauses[job as usize] > PAUSE;", Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: each look asks for a refused thread", "src/runtime/notify.rs",
         "            if is_keeper && self.keeper.is_starved() {"
         => "            if is_keeper && false {",
@@ -55,17 +55,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            if is_keeper {",
         Model("measured::a_refused_thread_is_asked_for_again"), Model("notify::a_refused_thread_is_asked_for_again");
     "keeper: its pauses grow without a limit", "src/runtime/keeper.rs",
-        "cmp::min(2 * state.pause, LONGEST_PAUSE)"
-        => "{ let _ = LONGEST_PAUSE; 2 * state.pause }", Unit("keeper::tests::the_pauses_grow");
+        "cmp::min(2 * *pause, LONGEST_PAUSE)"
+        => "{ let _ = LONGEST_PAUSE; 2 * *pause }", Unit("keeper::tests::the_pauses_grow");
     "keeper: its pauses stay long", "src/runtime/keeper.rs",
-        "            self.keeper.state.lock().pause = PAUSE;\n"
+        "            self.keeper.state.lock().pauses[KeeperJob::Threads as usize] = PAUSE;\n"
         => "", Unit("keeper::tests::the_pauses_grow");
     "keeper: it stays without a worker", "src/runtime/keeper.rs",
-        "        while !self.try_leave_keeper() {"
-        => "        while !self.in_flight.is_over() || !self.try_leave_keeper() {", Test("law_07_refusal_proof", "comes_and_goes");
+        "            if let Some(ends) = self.try_leave_keeper() {"
+        => "            if let (true, Some(ends)) = (self.in_flight.is_over(), self.try_leave_keeper()) {", Test("law_07_refusal_proof", "comes_and_goes");
     "keeper: its pauses do not grow", "src/runtime/keeper.rs",
-        "mem::replace(&mut state.pause, longer)"
-        => "{ let _ = mem::replace(&mut state.pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
+        "mem::replace(pause, longer)"
+        => "{ let _ = mem::replace(pause, longer); PAUSE }", Test("law_07_refusal_proof", "uses_no_cpu");
     "race 27: a refusal grants a blocked worker no permit", "src/runtime/keeper.rs",
         "a permit is queued, then looks too.\n        self.admit_if_starved();\n"
         => "a permit is queued, then looks too.\n", Test("law_07_refusal_proof", "submits_to_its_full_queue_is_admitted");
