@@ -238,7 +238,7 @@ where
             }
             let waits = waits || self.handles.is_empty();
             let patience = if waits { Patience::Endless } else { Patience::None };
-            let handle = match self.pool.route().accept(patience, self.line) {
+            let handle = match self.pool.route().accept_uncounted(patience, self.line) {
                 Ok(accepted) => {
                     let Some(input) = inputs.next() else { unreachable!("it was peeked at") };
                     let function = Arc::clone(&self.function);
@@ -248,6 +248,7 @@ where
                 Err(Refusal::Full | Refusal::NoThread(_)) if !waits => return,
                 Err(refusal) => {
                     self.inputs = None;
+                    self.pool.route().count_rejection();
                     JoinHandle::refused(self.pool.route(), &refusal, Box::new(()))
                 }
             };

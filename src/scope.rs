@@ -518,7 +518,8 @@ impl<'scope> Scope<'scope, '_> {
         F: Fn(T) + Send + Sync + 'scope,
     {
         while items.state.lock().lacks_tasks(items.len.div_ceil(share)) {
-            let Ok(accepted) = self.route().accept(Patience::None, items.line) else { return };
+            let accepted = self.route().accept_uncounted(Patience::None, items.line);
+            let Ok(accepted) = accepted else { return };
             items.state.lock().tasks += 1;
             let items = Arc::clone(items);
             self.add_closure(accepted, move || self.visit(&items, share));

@@ -164,7 +164,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         let acquired = match inner.acquire_slot(waits, must_defer) {
             Ok(Acquisition::Slot(token)) => Ok(token),
             Ok(Acquisition::Deferred(token)) => {
-                route.count_accepted()?;
+                route.count_accepted().inspect_err(|_| route.count_rejection())?;
                 return Ok(Admitted { inner, token, line, accepted: None });
             }
             Ok(Acquisition::Queued(slot)) => {

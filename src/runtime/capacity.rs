@@ -20,7 +20,7 @@
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 use futures_channel::oneshot;
@@ -308,6 +308,16 @@ impl Capacity {
     pub(super) fn is_awaited(&self) -> bool {
         // Relaxed: the caller has fenced, or has changed the word itself.
         self.word.load(Ordering::Relaxed) & AWAITED != 0
+    }
+
+    /// Returns the views to which the waiting submitters submit. Takes the lock only if there is one.
+    pub(super) fn awaiting_views(&self) -> BTreeSet<ViewId> {
+        let waiting = self.is_awaited().then(|| self.submitters.lock());
+        waiting
+            .iter()
+            .flat_map(|submitters| submitters.iter())
+            .map(|submitter| submitter.view)
+            .collect()
     }
 
     /// Clears the flag if no submitter waits. The caller holds the lock.

@@ -46,7 +46,9 @@ impl IdleList {
     pub(crate) fn publish(&self, counts: &Counts, index: usize, parker: &Arc<Parker>) -> MustLook {
         let worker = IdleWorker { index, parker: Arc::clone(parker) };
         let mut workers = self.workers.lock();
-        let place = find(&workers, index).unwrap_or_else(|place| place);
+        let found = find(&workers, index);
+        debug_assert!(found.is_err(), "the worker is on the list already");
+        let place = found.unwrap_or_else(|place| place);
         workers.insert(place, worker);
         counts.add_idle()
     }
@@ -95,6 +97,18 @@ fn find(workers: &[IdleWorker], index: usize) -> Result<usize, usize> {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use super::*;
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "on the list already")]
+    fn no_two_workers_have_the_same_index() {
+        let (list, counts, parker) =
+            (IdleList::default(), Counts::default(), Arc::new(Parker::new()));
+        for _ in 0..2 {
+            counts.add_worker();
+            _ = list.publish(&counts, 7, &parker);
+        }
+    }
 
     #[test]
     fn the_lowest_index_comes_first() {

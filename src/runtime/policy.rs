@@ -556,6 +556,13 @@ impl<T> Policy<T> {
         state.eligible(state.max_size, queued) > 0
     }
 
+    /// Whether one more task of the view could be taken if `max_size` workers might run.
+    pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
+        let state = self.state.lock();
+        let has_shared = state.shared_left(state.max_size) > 0;
+        state.views.get(&id).is_some_and(|view| view.may_start(has_shared))
+    }
+
     /// For a worker that spins: whether it must look again since the version was `seen`.
     pub(crate) fn version(&self) -> usize {
         self.version.get()

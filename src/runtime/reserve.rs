@@ -28,8 +28,9 @@ pub(crate) struct Reservation {
 impl Reservation {
     /// Waits for a permit of a bounded queue, then accepts a task.
     pub(crate) async fn with_permit(route: OwnedRoute) -> Result<Self, Refusal> {
-        acquire(route.route()).await?;
-        route.route().accept_with_permit(Patience::None)?;
+        let acquired = acquire(route.route()).await;
+        let accepted = acquired.and_then(|()| route.route().accept_with_permit(Patience::None));
+        accepted.inspect_err(|_| route.route().count_rejection())?;
         Ok(Reservation { route, has_permit: true, is_used: false })
     }
 
@@ -39,7 +40,7 @@ impl Reservation {
 
     /// Accepts a task that will wait for a slot of its group.
     pub(crate) fn deferred(route: OwnedRoute) -> Result<Self, Refusal> {
-        route.route().count_accepted()?;
+        route.route().count_accepted().inspect_err(|_| route.route().count_rejection())?;
         Ok(Reservation { route, has_permit: false, is_used: false })
     }
 

@@ -26,7 +26,7 @@ impl Shared {
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle
-    /// stack. `None`: it stays.
+    /// list. `None`: it stays.
     #[must_use]
     pub(crate) fn try_retire(
         self: &Arc<Self>,

@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::runtime::awake::Measurement;
-use crate::runtime::capacity::Capacity;
 use crate::runtime::counts::Snapshot;
 use crate::runtime::due::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::runtime::events::Event;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::notify::Notifier;
+use crate::runtime::policy::ViewId;
 use crate::runtime::shared::Shared;
 use crate::sync::Ordering;
 use crate::sync::probe::ThreadId;
@@ -100,16 +100,25 @@ impl Shared {
         }
     }
 
-    /// Whether a task is queued that a worker could take if `max_size` might run, a submitter waits for a permit, or a task was rejected
-    /// without one: with a capacity of 0 none is queued then.
+    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of such a task waits for a permit or was
+    /// rejected without one: with a capacity of 0 none is queued then.
     fn is_short_of_workers(&self) -> bool {
         let has_task = || match self.queue.may_have_views() {
             true => self.policy.may_become_eligible(|| self.queue.len()),
             false => !self.queue.is_empty(),
         };
-        self.capacity.as_ref().is_some_and(Capacity::is_awaited)
+        self.capacity
+            .as_ref()
+            .is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))
             || self.sizing.has_rejected.get()
             || has_task()
+    }
+
+    /// Whether one more task of one of these views could run if `max_size` workers might. If none could, a raised number would only bring
+    /// permits, for tasks that stay queued.
+    pub(super) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
+        let has_views = self.queue.may_have_views();
+        views.into_iter().any(|view| !has_views || self.policy.may_start_another(view))
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
@@ -131,7 +140,7 @@ impl Shared {
         self.sizing.asleep.replace_alone(asleep);
         // Those with reserved places were measured too.
         let reserved = self.policy.reserved_places();
-        let allowed = self.sizes.number() + reserved;
+        let allowed = (self.sizes.number() + reserved).max(self.sizes.core());
         let next = state.controller.next(allowed, self.sizes.wanted_awake(), measured);
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
@@ -221,4 +230,36 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64,
         awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
     }
     (awake, cpus)
+}
+
+#[cfg(all(test, not(elastipool_loom), any(target_os = "linux", target_vendor = "apple")))]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use crate::{Growth, ThreadPool};
+
+    #[test]
+    fn the_number_rises_from_core_size() {
+        let pool = ThreadPool::builder().core_size(8).growth(Growth::measured(1)).build();
+        let shared = pool.shared();
+        // The keeper measures later.
+        *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+        let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(9)));
+        for _ in 0..8 {
+            let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
+            pool.execute(move || {
+                begin.wait();
+                end.wait();
+            });
+        }
+        begin.wait();
+        pool.execute(|| ());
+        thread::sleep(Duration::from_millis(100));
+        shared.measure();
+        let allowed = pool.stats().allowed;
+        end.wait();
+        assert!(allowed >= 12, "twice as many may run as have slept: {allowed}");
+    }
 }

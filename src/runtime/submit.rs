@@ -134,6 +134,7 @@ impl Accepted<'_> {
 
     /// Reverts the acceptance: the task is handed back to its submitter.
     pub(crate) fn retract(self) {
+        self.route.count_rejection();
         self.route.retract();
     }
 }
@@ -215,9 +216,18 @@ impl<'a> Route<'a> {
     }
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue) or
-    /// [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as `patience` allows.
+    /// [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as `patience` allows. Counts a rejection.
     #[inline(never)]
     pub(crate) fn accept(self, patience: Patience, line: Line) -> Result<Accepted<'a>, Refusal> {
+        self.accept_uncounted(patience, line).inspect_err(|_| self.count_rejection())
+    }
+
+    /// As [`accept`](Self::accept), for a submitter whose caller does not get the rejection: counts none.
+    pub(crate) fn accept_uncounted(
+        self,
+        patience: Patience,
+        line: Line,
+    ) -> Result<Accepted<'a>, Refusal> {
         if let Some(capacity) = &self.shared.capacity {
             self.acquire_permit(capacity, patience)?;
         }
@@ -225,7 +235,7 @@ impl<'a> Route<'a> {
         Ok(Accepted { route: self, line, runner })
     }
 
-    /// Accepts a task, for which the caller has acquired a permit.
+    /// Accepts a task, for which the caller has acquired a permit. Counts no rejection.
     #[inline(always)]
     pub(super) fn accept_with_permit(self, patience: Patience) -> Result<Runner, Refusal> {
         match self.count_accepted() {
@@ -239,12 +249,11 @@ impl<'a> Route<'a> {
 
     /// Counts a task as in flight, unless the view or the pool is closed. Returns the submitter's context, if it is a worker of the
     /// pool. A task that waits for a slot of its group needs no more to be accepted: it will be
-    /// [enqueued](Self::enqueue_deferred) or [dropped](Self::drop_on_caller).
+    /// [enqueued](Self::enqueue_deferred) or [dropped](Self::drop_on_caller). Counts no rejection.
     #[inline]
     pub(crate) fn count_accepted(self) -> Result<Option<Rc<WorkerContext>>, Refusal> {
         // Race 10: the view's word decides, as the pool's does.
         if self.view.is_some_and(|view| !view.accept()) {
-            self.count_rejection();
             return Err(Refusal::ViewClosed);
         }
         let context = context::current(self.shared);
@@ -258,7 +267,6 @@ impl<'a> Route<'a> {
         if let Some(view) = self.view {
             view.finish(1);
         }
-        self.count_rejection();
         Err(Refusal::Closed)
     }
 
@@ -293,16 +301,18 @@ impl<'a> Route<'a> {
         if is_acquired { Ok(()) } else { Err(self.refuse_permit()) }
     }
 
-    /// Returns why there is no permit, and counts a rejection.
+    /// Returns why there is no permit.
     pub(super) fn refuse_permit(self) -> Refusal {
-        self.count_rejection();
         // Also without a wait: the caller of a closed view must not try again until there is capacity.
         if self.shared.in_flight.is_closed() {
             Refusal::Closed
         } else if self.is_view_closed() {
             Refusal::ViewClosed
         } else {
-            self.shared.sizing.has_rejected.set(true);
+            let has_rejected = &self.shared.sizing.has_rejected;
+            if !has_rejected.get() && self.shared.may_run_another_of([self.view_id()]) {
+                has_rejected.set(true);
+            }
             self.shared.ask_if_all_run(self.shared.counts.load());
             Refusal::Full
         }
@@ -351,7 +361,6 @@ impl<'a> Route<'a> {
 
     fn retract(self) {
         self.shared.release_permit();
-        self.count_rejection();
         self.finish_on_caller(1);
     }
 

@@ -438,6 +438,53 @@ fn rejections_for_capacity_give_a_full_pool_workers_while_the_others_sleep() {
     finish(pool);
 }
 
+/// Another worker would not help: the number is that of the permits too, for tasks which only lie in the queue.
+#[test]
+fn submissions_to_views_that_may_have_no_more_workers_raise_no_number() {
+    let _alone = alone();
+    for (is_paused, waits) in [(false, false), (false, true), (true, false), (true, true)] {
+        let pool = measured(2).queue_capacity(0).build();
+        let view = pool.view().limit(2).build();
+        let (gate, accepted) = (Gate::new(), Arc::new(AtomicUsize::new(0)));
+        let submit = {
+            let (view, gate) = (view.clone(), Arc::clone(&gate));
+            let accepted = Arc::clone(&accepted);
+            let timeout = if waits { HOUR } else { Duration::ZERO };
+            move || {
+                let gate = Arc::clone(&gate);
+                let is_accepted = view.try_execute_for(move || gate.pass(), timeout).is_ok();
+                accepted.fetch_add(usize::from(is_accepted), Ordering::SeqCst);
+            }
+        };
+        if is_paused {
+            view.pause();
+        } else {
+            submit();
+            submit();
+            gate.wait_for(2);
+        }
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let submitter = thread::spawn(move || {
+            while !stopped.load(Ordering::SeqCst) {
+                submit();
+            }
+        });
+        // Measurements come every millisecond, and double the number.
+        thread::sleep(millis(300));
+        let (stats, accepted) = (pool.stats(), accepted.load(Ordering::SeqCst));
+        stop.store(true, Ordering::SeqCst);
+        gate.open();
+        view.resume();
+        submitter.join().unwrap();
+        assert!(pool.join_timeout(LIMIT));
+        // The first two may have been measured while one of them was queued.
+        assert!(stats.allowed <= 8 && accepted <= 8, "{accepted} accepted: {stats:?}");
+        drop(view);
+        finish(pool);
+    }
+}
+
 /// A stream submits only what it can without a wait.
 #[cfg(feature = "async")]
 #[test]

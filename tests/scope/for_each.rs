@@ -85,6 +85,33 @@ fn tasks_that_run_leave_items_to_workers_that_come_later() {
     });
 }
 
+/// None of them comes back to the user.
+#[test]
+fn further_tasks_that_are_not_accepted_count_as_no_rejections() {
+    for closes in [false, true] {
+        let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(4).build();
+        let view = pool.view().build();
+        let (gate, visited) = (Gate::new(), AtomicUsize::new(0));
+        view.scope(|scope| {
+            scope.for_each(0..64, |number: u32| {
+                visited.fetch_add(1, Ordering::SeqCst);
+                if number == 0 {
+                    gate.pass();
+                }
+            });
+            gate.wait_for(1);
+            if closes {
+                pool.close();
+            }
+            // For 16 tasks instead of 4.
+            pool.set_max_size(4).unwrap();
+            gate.open();
+        });
+        assert_eq!(visited.into_inner(), 64);
+        assert_eq!((view.stats().rejected, pool.stats().rejected), (0, 0), "closes: {closes}");
+    }
+}
+
 #[test]
 fn a_task_visits_its_share_and_ends() {
     // Another task of the only worker runs between two tasks of the scope.

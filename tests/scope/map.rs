@@ -379,6 +379,16 @@ fn a_full_queue_delays_it_and_loses_nothing() {
     }
 }
 
+/// It submits again when a call has ended, so the user gets no rejection.
+#[test]
+fn a_stream_of_a_full_pool_counts_no_rejection() {
+    let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(0).build();
+    let results = pool.map(0..50, |n| n).in_flight(8).into_stream();
+    assert_eq!(futures::executor::block_on(results.count()), 50);
+    pool.join();
+    assert_eq!(pool.stats().rejected, 0);
+}
+
 #[test]
 fn the_function_of_a_full_pool_may_submit_too() {
     let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();

@@ -120,24 +120,34 @@ impl Worker {
     /// workers may run, or search.
     fn withdraw(&mut self, for_work: bool) -> bool {
         let Shared { counts, idle, .. } = &*self.shared;
-        // Before the lock, under which that of the policy is not taken.
-        let limit = self.shared.run_limit(counts.load());
-        let change = || {
-            if for_work {
-                return counts.claim_idle(limit, MAX_SEARCHING);
+        loop {
+            // Before the lock, under which that of the policy is not taken.
+            let limit = self.shared.run_limit(counts.load());
+            let change = || {
+                if for_work {
+                    return counts.claim_idle(limit, MAX_SEARCHING);
+                }
+                counts.remove_idle();
+                true
+            };
+            match idle.withdraw(self.index, change) {
+                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
+                IdleWithdrawal::Claimed => {
+                    // Waits for the claim's signal. A recheck may come before it.
+                    while self.parker.park(None) != Signal::Unparked {}
+                    self.search = Some(Search::Searching);
+                }
+                IdleWithdrawal::Stays => {
+                    let now = counts.load();
+                    let may_run = now.has_spare_capacity(self.shared.run_limit(now));
+                    if may_run && now.searching() < MAX_SEARCHING {
+                        // The limit was that of older counts: beside a free reserved place more may run.
+                        continue;
+                    }
+                    return false;
+                }
             }
-            counts.remove_idle();
-            true
-        };
-        match idle.withdraw(self.index, change) {
-            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
-            IdleWithdrawal::Claimed => {
-                // Waits for the claim's signal. A recheck may come before it.
-                while self.parker.park(None) != Signal::Unparked {}
-                self.search = Some(Search::Searching);
-            }
-            IdleWithdrawal::Stays => return false,
+            return true;
         }
-        true
     }
 }

@@ -82,6 +82,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "for_each: no task is added when more workers may run", "src/scope.rs",
         "self.tasks < wanted && "
         => "self.tasks == 0 && self.tasks < wanted && ", Test("scope", "items_that_wait_are_divided");
+    "for_each: a further task that is not accepted counts as rejected", "src/scope.rs",
+        "self.route().accept_uncounted(" => "self.route().accept(", Test("scope", "further_tasks_that_are_not_accepted");
     "for_each: a task takes its share at once", "src/scope.rs",
         "if sizes.limit() < sizes.max() {"
         => "if false {", Test("scope", "items_that_wait_are_divided");

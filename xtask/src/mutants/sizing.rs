@@ -28,6 +28,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         Test("growth", "a_submitter_that_comes_late");
     "measured: a rejection asks for no measurement", "src/runtime/submit.rs",
         "            self.shared.ask_if_all_run(self.shared.counts.load());\n" => "", Test("growth", "rejections_for_capacity");
+    "measured: a rejection is work also if its view may have no more workers", "src/runtime/submit.rs",
+        "self.shared.may_run_another_of([self.view_id()])" => "true", Test("growth", "views_that_may_have_no_more_workers");
+    "measured: a submitter that waits is work also if its view may have no more workers", "src/runtime/sizing.rs",
+        ".is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))" => ".is_some_and(|capacity| !capacity.awaiting_views().is_empty())",
+        Test("growth", "views_that_may_have_no_more_workers");
     "measured: a rejection is no work", "src/runtime/sizing.rs",
         "            || self.sizing.has_rejected.get()\n" => "", Test("growth", "rejections_for_capacity"), Test("growth", "a_stream_of_results");
     "measured: a rejection is work for ever", "src/runtime/sizing.rs",
@@ -57,6 +62,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a default pool is eager", "src/builder.rs",
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
         Test("growth", "a_pool_without_sizes");
+    "measured: a large core_size is no start", "src/runtime/sizing.rs",
+        "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
+        Unit("sizing::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
         "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'R' | b'S' | b'D'))",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");

@@ -45,8 +45,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "starting <= self.work_len() && now"
         => "starting < usize::MAX && now", Model("notify::no_more_threads");
     "wake: a worker that resumes by itself holds no search", "src/runtime/worker/rest.rs",
-        "                return counts.claim_idle(limit, MAX_SEARCHING);\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(self.index, change) {\n            IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
-        => "                let _ = MAX_SEARCHING;\n                if !counts.load().has_spare_capacity(limit) {\n                    return false;\n                }\n            }\n            counts.remove_idle();\n            true\n        };\n        match idle.withdraw(self.index, change) {\n            IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
+        "                    return counts.claim_idle(limit, MAX_SEARCHING);\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
+        => "                    let _ = MAX_SEARCHING;\n                    if !counts.load().has_spare_capacity(limit) {\n                        return false;\n                    }\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
