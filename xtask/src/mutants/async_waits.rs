@@ -119,8 +119,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.run_later(Box::new(move || {\n                if let Err"
         => "            helper::run(Box::new(move || {\n                if let Err", Test("interface", "takes_long");
     "helper: its stack is not that of a worker", "src/runtime/helper.rs",
-        "        let stack_size = Some(self.config.stack_size);\n"
-        => "        let stack_size = None;\n", Test("async_code", "the_stack_of_a_worker"), Test("groups", "the_stack_of_a_worker");
+        "self.config.stack_size, Self::help);"
+        => "crate::sync::default_stack_size(), Self::help);", Test("async_code", "the_stack_of_a_worker"), Test("groups", "the_stack_of_a_worker");
     "helper: code that the keeper runs goes before its jobs", "src/runtime/keeper.rs",
         "            let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));\n            let lacks_helper = state.lacks_helper();\n"
         => "            let lacks_helper = state.lacks_helper();\n            let due = KeeperJob::ALL.into_iter().find(|job| !lacks_helper && state.take_if_due(*job, is_late));\n", Test("async_code", "wakers_of_a_refused_helper");

@@ -150,8 +150,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.threads.insert(key, handle);\n        self.unjoined += 1;\n"
         => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/spawn.rs",
-        "        let started = start_thread(name, stack_size, move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
-        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, stack_size, move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+        "        let started = start_thread(name, Some(stack_size), move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, Some(stack_size), move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "recycling: a start in a pool that is over leaves the stale entries", "src/runtime/spawn.rs",
         ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"
         => "?;", Test("workers", "the_entry_of_a_cancelled_task");
