@@ -150,10 +150,11 @@ fn quiet_versus_the_end_of_the_helper() {
     explore(1, || {
         STARTS_KEEPER.set(true);
         let pool = builder(0, 1).build();
-        for _ in 0..2 {
-            pool.execute(|| ());
-            wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
-        }
+        pool.execute(|| ());
+        wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
+        pool.execute(|| ());
+        pool.close();
+        wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
         pool.shutdown_join();
     });
 }

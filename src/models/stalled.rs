@@ -82,24 +82,26 @@ fn the_last_look_of_the_keeper_versus_submit() {
 /// The waker of a future waits, unseen by the pool, for a task that the keeper starts a worker for.
 #[test]
 fn a_waker_that_waits_for_a_task_that_is_left_to_the_keeper() {
-    struct Waits(Gate);
+    struct Waits(Gate, Gate);
 
     impl Wake for Waits {
         fn wake(self: Arc<Self>) {
-            self.0.pass();
+            self.0.open();
+            self.1.pass();
         }
     }
 
     explore(0, || {
         STARTS_KEEPER.set(true);
         let pool = stalled();
-        let [end, begun, gate] = [Gate::new(), Gate::new(), Gate::new()];
+        let [end, called, begun, gate] = [(); 4].map(|()| Gate::new());
         let ending = end.clone();
         pool.execute(move || ending.pass());
-        let waker = Waker::from(Arc::new(Waits(gate.clone())));
+        let waker = Waker::from(Arc::new(Waits(called.clone(), gate.clone())));
         let mut quiet = Box::pin(pool.quiet());
         assert!(quiet.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         end.open();
+        called.pass();
         let (opening, waiting) = (begun.clone(), gate.clone());
         pool.execute(move || {
             opening.open();

@@ -189,6 +189,19 @@ mod tests {
         pool.close();
     }
 
+    /// The code came after its last look.
+    #[test]
+    fn the_helper_leaves_no_code_behind() {
+        let pool = ThreadPool::default();
+        let shared = pool.shared();
+        // There is no helper: this thread is it.
+        shared.keeper.state.lock().has_helper = true;
+        shared.run_later(Box::new(|| ()));
+        assert!(shared.try_leave_helper().is_none());
+        shared.keeper.state.lock().user_code.clear();
+        assert!(shared.try_leave_helper().is_some());
+    }
+
     #[test]
     fn the_pause_begins_anew_when_the_helper_has_started() {
         let pool = ThreadPool::default();

@@ -105,7 +105,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("closing::quiet_versus_the_end_of_the_keeper");
     "helper: it leaves with code to run", "src/runtime/helper.rs",
         "            && state.user_code.is_empty()\n"
-        => "", Model("closing::quiet_versus_the_end_of_the_helper");
+        => "", Unit("helper::tests::the_helper_leaves_no_code");
     "helper: it is not told of code", "src/runtime/helper.rs",
         "        parker.recheck();\n"
         => "        let _ = parker;\n", Test("async_code", "that_blocks_delays_no_task");
