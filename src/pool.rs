@@ -420,13 +420,16 @@ mod tests {
     use crate::sync::parker::Parker;
     use crate::task::job::Job;
 
-    /// Adds idle workers without threads to the pool: they notice nothing. Their indices are their places.
+    /// The lowest index of a worker without a thread. Those with threads have lower ones.
+    const FIRST: usize = 100;
+
+    /// Adds idle workers without threads to the pool: they notice nothing. Their indices are in the order of the result.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
         let shared = pool.shared();
         let workers = [(); N].map(|()| Arc::new(Parker::new()));
         for (index, parker) in workers.iter().enumerate() {
             shared.counts.add_worker();
-            _ = shared.idle.publish(&shared.counts, index, parker);
+            _ = shared.idle.publish(&shared.counts, FIRST + index, parker);
         }
         workers
     }
@@ -495,7 +498,7 @@ mod tests {
         for _ in 0..2 {
             pool.scope(|scope| scope.execute(|| ()));
             assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
-            _ = shared.idle.publish(&shared.counts, 0, &workers[0]);
+            _ = shared.idle.publish(&shared.counts, FIRST, &workers[0]);
             _ = shared.counts.end_search(Search::Searching);
         }
     }

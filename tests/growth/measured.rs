@@ -247,10 +247,11 @@ fn tasks_that_compute_get_few_workers_while_no_file_can_be_opened() {
         pool.execute(|| compute(millis(60)));
     }
     let is_over = pool.join_timeout(LIMIT);
+    // A few, and not all of them: beside other programs a worker may get no CPU between two looks.
     let peak = pool.stats().peak_workers;
     submit_interdependent(&pool, 40, || ()).into_iter().for_each(value);
     setrlimit(Resource::Nofile, before).unwrap();
-    assert!(is_over && peak <= 8, "{peak}");
+    assert!(is_over && peak <= 15, "{peak}");
     finish(pool);
 }
 
