@@ -144,6 +144,26 @@ fn quiet_versus_the_end_of_the_keeper() {
     }
 }
 
+/// Race 42: a worker leaves a waker to the keeper, while another thread starts the helper, which has looked before.
+#[test]
+fn quiet_versus_the_start_of_the_helper() {
+    explore(1, || {
+        STARTS_KEEPER.set(true);
+        let pool = builder(0, 1).build();
+        pool.execute(|| ());
+        let other = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(pin!(pool.terminated()).poll(&mut context).is_pending());
+            })
+        };
+        wait_for(pin!(pool.quiet()), None, Dependency::Other).unwrap();
+        other.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
 /// Race 42: the last worker leaves a second waker to the helper, which has called the first one.
 #[test]
 fn quiet_versus_the_end_of_the_helper() {

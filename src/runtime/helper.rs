@@ -61,6 +61,9 @@ impl Shared {
         if state.has_helper {
             state.pauses[KeeperJob::Helper as usize] = PAUSE;
         }
+        drop(state);
+        // Race 42: told first. Code may have come for the keeper while the helper looked and parked: it looks again.
+        self.keeper.helper.recheck();
         started
     }
 

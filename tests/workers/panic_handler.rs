@@ -444,7 +444,9 @@ fn hooks_are_dropped_on_a_large_stack() {
         let hook = move |_| drop(deep.lock().unwrap());
         let pool = builder(1).stack_size(32 << 20).on_worker_start(hook).build();
         pool.execute(|| ());
-        drop(pool);
+        // This thread may be the last one.
+        let drops = thread::Builder::new().stack_size(32 << 20).spawn(|| drop(pool));
+        drops.unwrap().join().unwrap();
         assert_eq!(receiver.recv_timeout(LIMIT), Ok(1_501));
     }
 }

@@ -85,6 +85,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "terminated: without a keeper it spins", "src/control.rs",
         "                    thread::sleep(PAUSE);\n"
         => "                    let _ = PAUSE;\n", Test("law_07_refusal_proof", "does_not_spin");
+    "race 42: the helper does not look after it has been told of", "src/runtime/helper.rs",
+        "        self.keeper.helper.recheck();\n        started\n"
+        => "        started\n", Model("closing::quiet_versus_the_start_of_the_helper");
     "helper: the pause for a refused one stays long", "src/runtime/helper.rs",
         "            state.pauses[KeeperJob::Helper as usize] = PAUSE;\n"
         => "            let _ = PAUSE;\n", Unit("helper::tests::the_pause_begins_anew");
