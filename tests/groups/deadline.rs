@@ -2,7 +2,9 @@
 
 use crate::common;
 
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
 
@@ -10,7 +12,9 @@ use common::{
     Drops, Gate, HOUR, LIMIT, block, failure, hold, in_line, millis, settled, under_way,
     wait_until, waited,
 };
-use elastipool::{Builder, Growth, JoinError, RejectReason, ThreadPool};
+#[cfg(feature = "async")]
+use elastipool::Growth;
+use elastipool::{Builder, JoinError, RejectReason, ThreadPool};
 
 fn pool() -> ThreadPool {
     ThreadPool::new(1, 1, HOUR)
