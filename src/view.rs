@@ -57,8 +57,8 @@ use crate::sync::Counter;
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
 ///
 /// A view's handle keeps the pool open, as every handle does. Dropping a view closes nothing: its accepted tasks run. Once no
-/// handle, task, future or weak handle of a view is left, its reserve is free for others. (A task that has ended is none, whoever keeps
-/// one of its wakers, or its handle.)
+/// handle, task, future or weak handle of a view is left, its reserve is free for others. (A task that has ended does not
+/// count, also if one of its wakers or its handle is kept.)
 ///
 /// # How tasks are chosen
 /// A worker that has ended a task takes the next one of the highest [priority](ViewBuilder::priority) with queued tasks, and
