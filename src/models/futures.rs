@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, AtomicUsize, Flagged, Mutex, Ordering, Relaxed, counting, expire_all_workers,
-    explore, explore_both, pool, thread,
+    Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
+    expire_all_workers, explore, explore_both, pool, thread,
 };
 use crate::runtime::future_task::FutureTask;
 use crate::runtime::route::TaskRoute;
@@ -131,6 +131,29 @@ fn an_abandoned_future_releases_the_last_worker() {
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
         pool.join();
         expire_all_workers(&pool);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 4: a foreign thread drops the last waker of a closed pool's last future, and two workers rest. Both leave.
+#[test]
+fn an_abandoned_future_ends_a_closed_pool() {
+    explore(0, || {
+        let pool = pool(0, 2);
+        let gate = Gate::new();
+        let waiting = gate.clone();
+        pool.execute(move || waiting.pass());
+        pool.execute(move || gate.open());
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None::<Waker>));
+        drop(pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) }));
+        while pool.idle_worker_count() < 2 {
+            thread::yield_now();
+        }
+        pool.close();
+        let taken = waker.lock().unwrap().take();
+        assert!(taken.is_some(), "the future was polled");
+        drop(taken);
         pool.shutdown_join();
     });
 }

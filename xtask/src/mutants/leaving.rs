@@ -20,8 +20,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Retire::Surplus => now.total() > self.sizes.core(),"
         => "            Retire::Surplus => true,", Model("retire::two_workers_retire");
     "race 4: a close does not recheck idle workers", "src/runtime/shared.rs",
+        "            self.idle.recheck_all();\n            self.keeper.recheck();\n"
+        => "            self.keeper.recheck();\n", Model("closing::drop_versus_rest");
+    "race 4: the end of the last task does not recheck idle workers", "src/runtime/shared.rs",
         "            self.idle.recheck_all();\n            // There may be"
-        => "            // There may be", Model("closing::drop_versus_rest");
+        => "            // There may be", Model("futures::an_abandoned_future_ends");
     "race 12: a joiner accepts a moment of quiet before its call", "src/runtime/in_flight.rs",
         "        if self.status().is_quiet() {\n            let quiet"
         => "        {\n            let quiet", Model("notify::submit_versus_idle");
