@@ -23,7 +23,7 @@ const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 /// blocking threads.
 const DEFAULT_MAX: usize = 512;
 
-/// Configures and builds a [`ThreadPool`].
+/// Configures and builds a [`ThreadPool`]. [Sizing](crate::guide::sizing) says whether to set a size, and which.
 ///
 /// | setting | default |
 /// |---|---|

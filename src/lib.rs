@@ -24,18 +24,93 @@
 //! | you have | you want | call |
 //! |---|---|---|
 //! | a closure | to run it; its result | [`execute`](ThreadPool::execute); [`evaluate`](ThreadPool::evaluate) |
-//! | closures or futures that borrow from the stack | to continue after all of them have ended | [`scope`](ThreadPool::scope), then [`Scope::execute`], [`Scope::evaluate`], [`Scope::spawn`], [`Scope::spawn_await`] |
-//! | closures or futures that can fail | to stop at the first error, with a limit, and one wait for all | [`group`](ThreadPool::group), then [`TaskGroup::execute`], [`TaskGroup::spawn`] |
-//! | closures or futures | the result of each, with at most a given number of them at a time | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit), then [`TaskGroup::evaluate`], [`TaskGroup::spawn_await`] |
-//! | any, whose handles you collect | each result as soon as its task ends | [`JoinSet`] |
-//! | one function, many inputs | the results, in the order of the inputs or of completion | [`map`](ThreadPool::map), [`try_map`](ThreadPool::try_map) |
-//! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler), then [`Handler::invoke`] |
 //! | a future that mostly waits | to run it; its output | [`spawn`](ThreadPool::spawn); [`spawn_await`](ThreadPool::spawn_await) (feature `async`) |
-//! | a future that mostly computes | its output, on one worker from start to end | [`complete`](ThreadPool::complete) |
+//! | a future that mostly computes | its output, on one worker | [`complete`](ThreadPool::complete) |
+//! | tasks that borrow | to continue after all of them have ended | [`scope`](ThreadPool::scope) |
+//! | tasks that can fail | to stop at the first error; one wait for all | [`group`](ThreadPool::group) |
+//! | many tasks | at most `n` at a time; the result of each | [`group`](ThreadPool::group) with a [`limit`](TaskGroup::limit) |
+//! | the handles of tasks | each result as soon as its task ends | [`JoinSet`] |
+//! | one function, many inputs | the results, in order or as they end | [`map`](ThreadPool::map), [`try_map`](ThreadPool::try_map) |
+//! | one function, many arguments | one call per argument, without an allocation | [`handler`](ThreadPool::handler) |
 //!
 //! # The laws
-//! The crate's promises. Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker
-//! checks the protocol behind them.
+//! The crate's promises, [in full](#the-laws-in-full) below. Each has tests of its name, which fail when it is broken.
+//!
+//! 1. **Prompt**: no task waits behind busy workers while the pool may run more.
+//! 2. **Settled**: every handle resolves, to the value, the panic, "cancelled" or "expired".
+//! 3. **Quiet**: a join returns only after a moment at which nothing was queued, running or pending.
+//! 4. **Bounded**: at most `max_size` workers run, not counting those in blocking regions.
+//! 5. **Cold**: surplus workers end, also under a trickle of tasks. An idle pool uses no CPU.
+//! 6. **Panic-proof**: a panic in your code kills no worker, poisons no lock and skews no count.
+//! 7. **Refusal-proof**: if the system refuses a thread, nothing panics and no task is lost.
+//! 8. **Closed means closed**: a task accepted before the close runs, or comes back; a later one is handed back.
+//! 9. **Gone**: after [`shutdown_join`](ThreadPool::shutdown_join) of the last handle, no thread of the pool is left.
+//! 10. **No self-made deadlock**: tasks may wait for tasks, even on a pool of one worker.
+//! 11. **One entry**: one worker at a time polls a future, however often it is woken.
+//! 12. **In order**: tasks that one thread outside the pool submits start in that order.
+//!
+//! # Add it, and its features
+//!
+//! ```sh
+//! cargo add elastipool               # from the registry, once it is published
+//! cargo add --path ../elastipool     # from a clone
+//! ```
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`], their `try_` forms and those of the permits, and `futures::task::Spawn` for the pool. (The async waits, such as [`ready`](ThreadPool::ready), do not need it.) Without it, [`complete`](ThreadPool::complete) still drives futures. |
+//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
+//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
+//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
+//!
+//! # Which call
+//! Use a scope for the parts of one computation, such as the iterations of a loop. It blocks the calling thread, its tasks
+//! cannot fail except by a panic, and no task outlives it. Use a group for many tasks that make sense only together. Its
+//! tasks own what they use. Tasks can be added at any time, also by other tasks of the group. Any thread can wait for the
+//! group, and none has to. Both have the pool's calls, such as [`Scope::execute`], [`Scope::evaluate`] and [`Scope::spawn_await`],
+//! [`TaskGroup::execute`] and [`TaskGroup::spawn`]. A handler is called by [`Handler::invoke`].
+//!
+//! Each call has a `try_` form, which hands the task back if the pool does not accept it.
+//! [A table](ThreadPool#when-a-task-is-not-accepted) lists what the other forms do then. A [`View`] is a handle whose
+//! tasks have a priority, a limit, a reserve or a queue timeout of their own.
+//!
+//! # Wait
+//!
+//! | you wait for | call |
+//! |---|---|
+//! | one task | [`await_complete`](JoinHandle::await_complete), [`try_await_complete`](JoinHandle::try_await_complete), [`await_complete_timeout`](JoinHandle::await_complete_timeout), or `handle.await` |
+//! | the tasks of a group | [`wait`](TaskGroup::wait), [`wait_timeout`](TaskGroup::wait_timeout), or `group.await` |
+//! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout), or `pool.quiet().await` |
+//! | capacity of a bounded queue, or a slot of a group | the call that submits, or `pool.ready().await`, `group.ready().await` |
+//!
+//! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a
+//! scope or a group, first runs that task on its own stack if no worker has started it. It runs no other task there. So
+//! recursion costs stack, and no threads. If the awaited task already runs, the wait is a [blocking region](blocking()),
+//! as is every call of [`blocking()`] in a task. A worker in a region does not count against `max_size`. If work is queued,
+//! another worker runs in its place until it comes back; that worker is then kept idle, as a spare, for `keep_alive`.
+//! [`Builder::max_blocked`] bounds how many workers are replaced at a time. [A guide](guide::blocking) says which waits need
+//! `blocking`, and what an awaited task shares with its waiter.
+//!
+//! # Stop
+//! [`shutdown_join`](ThreadPool::shutdown_join) waits until all accepted tasks have run. If the pool has no other handle, or
+//! is [closed](ThreadPool::close), it also waits until all threads have exited. In async code
+//! [`close`](ThreadPool::close) the pool, then await [`terminated`](ThreadPool::terminated). [`shutdown_now`](ThreadPool::shutdown_now)
+//! returns the queued tasks and cancels pending futures. Dropping the last handle closes the pool and does not block. The
+//! process ends with `main`, and loses the tasks that are queued then: wait first. [A guide](guide::shutdown) shows a shutdown with
+//! a deadline.
+//!
+//! # Tune it
+//! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
+//! pool while it works, [`pause`](ThreadPool::pause) holds queued tasks back, and [`stats`](ThreadPool::stats) says what it does.
+//!
+//! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
+//! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),
+//! [performance](guide::performance), and [moving from another pool](migration). Whole programs for common jobs are among the
+//! [recipes](guide::recipes).
+//!
+//! # The laws in full
+//! Each law has a test file of its name in `tests/` that fails when the law is broken. A model checker checks the protocol
+//! behind them.
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
@@ -90,50 +165,6 @@
 //!     tasks of a scope or group beside others, tasks that a task submits, tasks of different views, an awaited task (it may
 //!     start earlier, on its waiter's stack).
 //!
-//! # Which call
-//! Use a scope for the parts of one computation, such as the iterations of a loop. It blocks the calling thread, its tasks
-//! cannot fail except by a panic, and no task outlives it. Use a group for many tasks that make sense only together. Its
-//! tasks own what they use. Tasks can be added at any time, also by other tasks of the group. Any thread can wait for the
-//! group, and none has to.
-//!
-//! Each call has a `try_` form, which hands the task back if the pool does not accept it.
-//! [A table](ThreadPool#when-a-task-is-not-accepted) lists what the other forms do then. A [`View`] is a handle whose
-//! tasks have a priority, a limit, a reserve or a queue timeout of their own.
-//!
-//! # Wait
-//!
-//! | you wait for | call |
-//! |---|---|
-//! | one task | [`await_complete`](JoinHandle::await_complete), [`try_await_complete`](JoinHandle::try_await_complete), [`await_complete_timeout`](JoinHandle::await_complete_timeout), or `handle.await` |
-//! | the tasks of a group | [`wait`](TaskGroup::wait), [`wait_timeout`](TaskGroup::wait_timeout), or `group.await` |
-//! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout), or `pool.quiet().await` |
-//! | capacity of a bounded queue, or a slot of a group | the call that submits, or `pool.ready().await`, `group.ready().await` |
-//!
-//! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a
-//! scope or a group, first runs that task on its own stack if no worker has started it. It runs no other task there. So
-//! recursion costs stack, and no threads. If the awaited task already runs, the wait is a [blocking region](blocking()),
-//! as is every call of [`blocking()`] in a task. A worker in a region does not count against `max_size`. If work is queued,
-//! another worker runs in its place until it comes back; that worker is then kept idle, as a spare, for `keep_alive`.
-//! [`Builder::max_blocked`] bounds how many workers are replaced at a time. [A guide](guide::blocking) says which waits need
-//! `blocking`, and what an awaited task shares with its waiter.
-//!
-//! # Stop
-//! [`shutdown_join`](ThreadPool::shutdown_join) waits until all accepted tasks have run. If the pool has no other handle, or
-//! is [closed](ThreadPool::close), it also waits until all threads have exited. In async code
-//! [`close`](ThreadPool::close) the pool, then await [`terminated`](ThreadPool::terminated). [`shutdown_now`](ThreadPool::shutdown_now)
-//! returns the queued tasks and cancels pending futures. Dropping the last handle closes the pool and does not block. The
-//! process ends with `main`, and loses the tasks that are queued then: wait first. [A guide](guide::shutdown) shows a shutdown with
-//! a deadline.
-//!
-//! # Tune it
-//! [`Builder`] has all settings. [`set_sizes`](ThreadPool::set_sizes) and [`set_keep_alive`](ThreadPool::set_keep_alive) change the
-//! pool while it works, [`pause`](ThreadPool::pause) holds queued tasks back, and [`stats`](ThreadPool::stats) says what it does.
-//!
-//! Guides help with the decisions: [sizing](guide::sizing), [blocking](guide::blocking), [futures](guide::futures),
-//! [views](guide::views), [one pool or several](one_pool_or_several), [shutdown](guide::shutdown), [errors](guide::errors),
-//! [performance](guide::performance), and [moving from another pool](migration). Whole programs for common jobs are among the
-//! [recipes](guide::recipes).
-//!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission starts one (with
 //! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes an idle worker, the one with the
@@ -148,20 +179,6 @@
 //! the second one starts a wake-up later, on a CPU of its own. A few workers run a
 //! thousand tiny tasks, and a thousand long ones soon get every worker that the pool may have. No more threads are starting at
 //! a time than tasks are queued, or than there are CPUs. To avoid starting threads for short bursts, use [`Growth::Stalled`].
-//!
-//! # Add it, and its features
-//!
-//! ```sh
-//! cargo add elastipool               # from the registry, once it is published
-//! cargo add --path ../elastipool     # from a clone
-//! ```
-//!
-//! | feature | default | what it adds |
-//! |---|---|---|
-//! | `async` | yes | [`spawn`](ThreadPool::spawn), [`spawn_await`](ThreadPool::spawn_await), [`TaskGroup::spawn`], [`TaskGroup::spawn_await`], their `try_` forms and those of the permits, and `futures::task::Spawn` for the pool. (The async waits, such as [`ready`](ThreadPool::ready), do not need it.) Without it, [`complete`](ThreadPool::complete) still drives futures. |
-//! | `tracing` | no | [`Builder::tracing`](Builder#method.tracing): the submitter's span follows the task, and what happens to workers and tasks are events. |
-//! | `metrics` | no | [`Builder::metrics`](Builder#method.metrics) and [`ThreadPool::publish_metrics`](ThreadPool#method.publish_metrics): gauges, counters and histograms. |
-//! | `hyper` | no | `hyper::rt::Executor` for [`ThreadPool`] and [`WeakThreadPool`]: servers and clients of hyper 1 run on the pool. Includes `async`. |
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and none for a handler's call
