@@ -21,7 +21,7 @@ use crate::child::Misunderstood;
 use crate::counter::Counter;
 use crate::engines::Engine;
 use crate::measure::Measurement;
-use crate::rows::{Figure, Row};
+use crate::rows::{Figure, Kind, Row};
 use crate::selection::{Case, Selection};
 use crate::{Result, beside_the_program};
 
@@ -131,6 +131,11 @@ impl Ab {
                 tracks.push(Track::new(case, engine));
             }
         }
+        // Once for each load: its pools of fixed sizes are only what the default pool is compared with, and that one has no number
+        // of workers.
+        let is_load = |track: &Track| track.case.row.kind() == Kind::Loads;
+        tracks.retain(|track| !is_load(track) || track.engine == Engine::ElastipoolMeasured);
+        tracks.dedup_by(|next, track| is_load(next) && next.case.row == track.case.row);
         tracks
     }
 
@@ -282,11 +287,29 @@ fn folder() -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{MOST_FAILURES, ORDERS, Side, Track};
+    use clap::Parser;
+
+    use super::{Ab, MOST_FAILURES, ORDERS, Side, Track};
     use crate::child::Misunderstood;
     use crate::engines::Engine;
     use crate::rows::{Figure, Row, Setting};
     use crate::selection::Case;
+
+    #[test]
+    fn a_load_is_measured_once() {
+        #[derive(Parser)]
+        struct Program {
+            #[command(flatten)]
+            ab: Ab,
+        }
+        let arguments =
+            ["versus", "main", "--rows", "load-sleep,load-half,tree", "--workers", "2,4"];
+        let names = |track: &Track| format!("{} {}", track.case.row, track.engine);
+        let names: Vec<_> = Program::parse_from(arguments).ab.tracks().iter().map(names).collect();
+        let sleep = "load-sleep elastipool-measured";
+        let half = "load-half elastipool-measured";
+        assert_eq!(names, [sleep, half, "tree elastipool", "tree elastipool"]);
+    }
 
     fn track() -> Track {
         let case = Case { row: Row::Sporadic, workers: 2, setting: Setting::default() };
