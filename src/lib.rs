@@ -130,8 +130,7 @@
 //!      waits for something outside the pool.
 //!    - When a worker comes back from a region, the pool runs one worker too many until the next worker ends its task. Further
 //!      workers that come back wait for that. If no worker ends a task for a while, some of them continue anyway, because the
-//!      running workers may need what they hold. A worker that comes back by a poll inside another crate's executor does not
-//!      wait.
+//!      running workers may need what they hold.
 //!    - Fewer than `core_size` workers exist only before the first tasks, after `core_size` was raised, after the system
 //!      refused a thread, after closing, and with [`Builder::prefer_idle`] as long as fewer were enough.
 //!    - A view's limit and reserve bound how many workers run tasks of which view in the same way, with the same exceptions.
@@ -154,8 +153,9 @@
 //! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
 //!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
 //!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
-//!     waits cost no thread while enough of the stack is left. A closure may poll its pool's handles and groups by another crate's
-//!     executor: it waits from the first pending poll until they are ready or dropped, or until it ends. Two kinds of wait could
+//!     waits cost no thread while enough of the stack is left. This holds for waits by this crate's calls, and for what a future of
+//!     [`complete`](ThreadPool::complete) awaits. A closure that waits inside another crate's `block_on` [says so by
+//!     `blocking`](crate::guide::blocking), or is found by a pool that [measures](Growth::Measured). Two kinds of wait could
 //!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
 //!     tasks, and a wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
 //!     thread unwinds.

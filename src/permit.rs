@@ -47,10 +47,10 @@ impl ThreadPool {
     /// it is polled soon. Dropping the future gives up its place, and a permit that it was given: so it can be used in `select!` and
     /// under a timeout. The future borrows the handle: for a spawned task, move a clone into it.
     ///
-    /// A [spawned](Self::spawn) future waits like any other. But in a closure of the pool that blocks on it, in a future that
-    /// [`complete`](Self::complete) drives, and in a hook, it never waits, since that would block one of the pool's own workers: the permit
-    /// exceeds the capacity, and a loop there fills the queue without a bound. Call [`execute`](Self::execute) in closures and inside of
-    /// `complete`: it waits, and another worker runs meanwhile.
+    /// A [spawned](Self::spawn) future waits like any other. But in a future that [`complete`](Self::complete) drives, and in a hook, it never
+    /// waits, since that would block one of the pool's own workers: the permit exceeds the capacity, and a loop there fills the queue
+    /// without a bound. Call [`execute`](Self::execute) in closures and inside of `complete`: it waits, and another worker runs meanwhile. A
+    /// closure that blocks on `ready` by another crate's executor does so inside [`blocking`](crate::blocking()).
     ///
     /// The pool's helper, a thread for user code that belongs to no task, wakes the futures. A waker that takes long holds up no task, but
     /// other such wakers, [deadlines](crate::TaskGroup::deadline) of groups, and [stall reports](crate::Builder::stall_report): one that never

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use elastipool::ThreadPool;
+use elastipool::{ThreadPool, blocking};
 use tokio::runtime::{Builder, Runtime};
 
 fn runtime() -> Runtime {
@@ -24,18 +24,19 @@ fn a_task_that_is_awaited_in_place_may_enter_the_runtime() {
     assert_eq!(number.await_complete(), 7);
 }
 
-/// The worker that waits counts as blocked: another one runs the task, outside of the runtime.
+/// The worker that waits is in a region: another one runs the task, outside of the runtime.
 #[test]
 fn a_closure_may_block_on_tasks_inside_a_runtime() {
     let (pool, runtime) = (ThreadPool::new(1, 1, Duration::from_secs(3600)), runtime());
     let (own, inside) = (pool.clone(), runtime.handle().clone());
     let number = pool.evaluate(move || {
         let enters = inside.clone();
-        inside.block_on(async {
+        let waits = async {
             let number = own.evaluate(move || enters.block_on(async { 7 })).await.unwrap();
             tokio::time::sleep(Duration::from_millis(1)).await;
             number
-        })
+        };
+        blocking(|| inside.block_on(waits))
     });
     assert_eq!(number.await_complete(), 7);
     assert_eq!(pool.stats().blocked, 0);
@@ -47,6 +48,8 @@ fn requests_may_block_on_tasks_inside_the_runtime_of_their_worker() {
     let runtime = runtime();
     let handle = runtime.handle().clone();
     let pool = ThreadPool::builder()
+        .core_size(1)
+        .max_size(2)
         .around_worker(move |work| {
             let _entered = handle.enter();
             work();
@@ -56,10 +59,11 @@ fn requests_may_block_on_tasks_inside_the_runtime_of_their_worker() {
         .map(|number| {
             let own = pool.clone();
             pool.evaluate(move || {
-                tokio::runtime::Handle::current().block_on(async {
+                let waits = async {
                     let number = own.evaluate(move || number).await.unwrap();
                     tokio::spawn(async move { number }).await.unwrap()
-                })
+                };
+                blocking(|| tokio::runtime::Handle::current().block_on(waits))
             })
         })
         .collect();

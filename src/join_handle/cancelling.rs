@@ -73,7 +73,6 @@ impl<T> JoinHandle<T> {
     #[track_caller]
     pub fn cancel_and_wait(mut self) -> Result<T, JoinError> {
         self.assert_not_taken();
-        self.origin.end_poll_wait();
         let pool = Dependency::Pool(self.origin.pool);
         let mut cancelling = self.cancelling();
         wait_for(Pin::new(&mut cancelling), None, pool).expect(NO_LIMIT)

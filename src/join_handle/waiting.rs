@@ -146,8 +146,6 @@ impl<T> JoinHandle<T> {
         if result.is_some() {
             return result;
         }
-        // The handle of a closure that has polled it.
-        self.origin.end_poll_wait();
         if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
             run_awaited_task(&self.origin, task);
             let result = mailbox.take(self.origin.expiry());

@@ -1,16 +1,12 @@
 //! Waits: which thread runs an awaited task, spare workers, and the bound on replaced workers.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
-use crate::runtime::compensate::Return;
 use crate::runtime::context::{RegionKind, WorkerContext};
-use crate::sync::parker::Parker;
 use crate::{ThreadPool, blocking};
 
 /// Counts the tasks that run at the same time.
@@ -391,7 +387,7 @@ fn a_return_versus_a_worker_that_stops() {
             let shared = Arc::clone(&shared);
             thread::spawn(move || shared.counts.add_idle().fence(&shared))
         };
-        shared.return_from_region(Return::InTurn);
+        shared.return_from_region();
         stops.join().unwrap();
         assert_eq!(shared.counts.load().running(), 2);
     });
@@ -449,7 +445,7 @@ fn regions_end_at_once_at_the_bound() {
                 let shared = Arc::clone(&shared);
                 move || {
                     let worker = WorkerContext::new(&shared, Arc::default());
-                    let change = |to| worker.change_region(to, Return::InTurn);
+                    let change = |to| worker.change_region(to);
                     change(Some(RegionKind::Declared));
                     if waits_for_own {
                         change(Some(RegionKind::Own));
@@ -514,55 +510,6 @@ fn an_awaited_future_versus_a_wake() {
         outer.await_complete();
         pool.join();
         assert_eq!(pool.shared().in_flight.count(), 0);
-        pool.shutdown_join();
-    });
-}
-
-/// As another crate's executor does, out of the pool's sight.
-fn block_on_elsewhere<F: Future>(future: F) -> F::Output {
-    let parker = Arc::new(Parker::new());
-    let waker = Waker::from(Arc::clone(&parker));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        parker.park(None);
-    }
-}
-
-/// Race 47: a closure polls a handle by an executor of its own, which then blocks the only worker.
-#[test]
-fn a_closure_blocks_on_a_handle() {
-    explore_both(1, 1, || {
-        let pool = pool(1, 1);
-        let inner = pool.clone();
-        let sum = pool.evaluate(move || block_on_elsewhere(inner.evaluate(|| 20)).unwrap() + 22);
-        assert_eq!(sum.await_complete(), 42);
-        pool.join();
-        assert_eq!(pool.shared().counts.load().blocked(), 0);
-        pool.shutdown_join();
-    });
-}
-
-/// Race 47: another thread drops the handle, while the worker that has polled it goes on, and waits for a second one.
-#[test]
-fn a_polled_handle_is_dropped_elsewhere() {
-    explore(1, || {
-        let pool = pool(1, 1);
-        let inner = pool.clone();
-        let outer = pool.evaluate(move || {
-            let mut polled = inner.evaluate(|| ());
-            let is_pending =
-                Pin::new(&mut polled).poll(&mut Context::from_waker(Waker::noop())).is_pending();
-            let drops = thread::spawn(move || drop(polled));
-            let number = inner.evaluate(|| 7).await_complete();
-            drops.join().unwrap();
-            (is_pending, number)
-        });
-        assert_eq!(outer.await_complete().1, 7);
-        pool.join();
-        assert_eq!(pool.shared().counts.load().blocked(), 0);
         pool.shutdown_join();
     });
 }

@@ -17,7 +17,6 @@ use crate::runtime::context::{
 };
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
-use crate::runtime::poll_wait::end_waits;
 use crate::runtime::region::OutsideOfRegion;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::trampoline::off_trampoline;
@@ -172,7 +171,6 @@ impl Claimer<'_> {
     fn end(&mut self, mut outcome: Outcome) {
         let Route { shared, view } = self.route;
         shared.handle_failure(&mut outcome);
-        end_waits();
         if let Some(worker) = self.worker {
             worker.end_awaited(&outcome);
             if let Some(view) = view {

@@ -5,16 +5,6 @@ use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::shared::Shared;
 use crate::sync::{Ordering, fence};
 
-/// How a worker returns from a region while too many others run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Return {
-    /// It waits for its turn.
-    InTurn,
-    /// It runs at once, because it polls, and a poll must not block. Each such return may exceed `max_size` by one, until the next
-    /// worker ends its task.
-    AtOnce,
-}
-
 impl WorkerContext {
     /// Whether a wait of this worker is a region. In a start hook it is only if no more than `max_size` workers are in theirs.
     pub(super) fn may_wait(&self) -> bool {
@@ -35,7 +25,7 @@ impl WorkerContext {
     /// 6. Enters the next region, after 5, so that it never has two units: counts as blocked, then releases its permit. The
     ///    submitter that gets the permit finds spare capacity.
     /// 7. If the worker is in a region now, looks, after all changes that others may rely on: one look for 2 and 6 (rule A).
-    pub(crate) fn change_region(&self, to: Option<RegionKind>, returns: Return) {
+    pub(crate) fn change_region(&self, to: Option<RegionKind>) {
         let shared = &self.shared;
         // Set before the pool is told, which may call user code.
         let from = self.region.replace(to);
@@ -47,7 +37,7 @@ impl WorkerContext {
             relied = relied.and(shared.lend_place(self));
         }
         if to.is_none() {
-            shared.take_place_back(self, returns);
+            shared.take_place_back(self);
         }
         if let Some(tracker) = &shared.tracker {
             tracker.set_blocked(to.is_some());
@@ -57,7 +47,7 @@ impl WorkerContext {
             if is_counted {
                 // Before it enters: a worker that is in a declared region and waits to return would have two units, its own and one
                 // that another worker leaves to it.
-                shared.return_from_region(returns);
+                shared.return_from_region();
                 if self.runs_tasks.get() {
                     shared.acquire_over_limit();
                 }
@@ -106,11 +96,9 @@ impl Shared {
     }
 
     /// Counts the calling worker as runnable again.
-    pub(crate) fn return_from_region(&self, returns: Return) {
+    pub(crate) fn return_from_region(&self) {
         let may_run = || self.counts.return_from_region(self.sizes.max());
-        if returns == Return::AtOnce {
-            self.counts.remove_blocked();
-        } else if !self.returning.is_empty() || !may_run() {
+        if !self.returning.is_empty() || !may_run() {
             self.wait_to_return();
         }
     }
@@ -143,7 +131,7 @@ mod tests {
     use std::sync::{Arc, Barrier};
     use std::thread;
 
-    use super::{RegionKind, Return, WorkerContext};
+    use super::{RegionKind, WorkerContext};
     use crate::Builder;
 
     /// The test's threads stand for workers.
@@ -158,28 +146,30 @@ mod tests {
         let (own, declared) = (Some(RegionKind::Own), Some(RegionKind::Declared));
         let has_left = Barrier::new(2);
         let first = worker();
-        first.change_region(declared, Return::InTurn);
+        first.change_region(declared);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let second = worker();
-                second.change_region(declared, Return::InTurn);
+                second.change_region(declared);
                 assert_eq!(shared.counts.load().blocked(), 1, "one is counted");
-                second.change_region(own, Return::InTurn);
+                second.change_region(own);
                 assert_eq!(shared.counts.load().blocked(), 2);
                 // More run than may.
-                second.change_region(declared, Return::InTurn);
+                second.change_region(declared);
                 has_left.wait();
                 assert_eq!(
                     shared.counts.load().blocked(),
                     1,
                     "it is counted in its declared region"
                 );
-                second.change_region(None, Return::AtOnce);
+                second.change_region(None);
             });
             while shared.returning.is_empty() {
                 thread::yield_now();
             }
-            first.change_region(None, Return::AtOnce);
+            // Its region ends, and it does not wait for its turn.
+            assert!(shared.leave_counted(RegionKind::Declared));
+            shared.counts.remove_blocked();
             assert_eq!(shared.counts.load().blocked(), 1, "the one that waits");
             has_left.wait();
         });

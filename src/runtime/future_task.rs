@@ -22,7 +22,6 @@ use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
 use crate::runtime::context::{CallerMark, mark_caller};
-use crate::runtime::poll_wait::{in_closure, in_poll};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::submit::is_boxed;
@@ -46,7 +45,7 @@ impl<R: 'static> Future for Call<R> {
     type Output = R;
 
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
-        Poll::Ready(in_closure(|| self.0.call_in_place()))
+        Poll::Ready(self.0.call_in_place())
     }
 }
 
@@ -140,7 +139,7 @@ where
             }
             // Left before the future is dropped, and its result delivered.
             let _entered = route.attachment().map(Attachment::enter);
-            Some(sink.call(|| in_poll(|| contain(|| future.poll(context)))))
+            Some(sink.call(|| contain(|| future.poll(context))))
         });
         let result = match polled {
             Some(Ok(Poll::Pending)) => return Some(owner),

@@ -22,7 +22,7 @@ use futures_channel::oneshot;
 
 use crate::runtime::due::{End, KeeperJob, PAUSE, UserCode};
 use crate::runtime::events::Event;
-use crate::runtime::poll_wait::{Driver, Meanwhile};
+use crate::runtime::poll_wait::{Meanwhile, Poller};
 use crate::runtime::registry::{RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::trampoline::off_trampoline;
@@ -155,7 +155,7 @@ impl Wake for Relay {
         let Some(waker) = self.waker.lock().take() else { return };
         // What it polls is polled as if by an executor outside the pool.
         let code = move || {
-            let _polls = Meanwhile::begin(Driver::Pool, None);
+            let _polls = Meanwhile::begin(Poller::Waker);
             waker.wake();
         };
         match self.shared.upgrade() {

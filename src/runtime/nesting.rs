@@ -10,7 +10,6 @@ use std::hint::black_box;
 use std::{ptr, thread};
 
 use crate::runtime::block_on::is_in_foreign_executor;
-use crate::runtime::poll_wait::is_waiting;
 use crate::sync::{start_thread, thread_local};
 
 /// As much as a thread outside the pool nests, in bytes, since its outermost scope: its stack may be of any size. One quarter
@@ -105,5 +104,5 @@ pub(super) fn nest<R>(f: impl FnOnce() -> R) -> R {
 /// joins it, to see whether the system refuses one.
 pub(super) fn may_nest() -> bool {
     let has_room = || STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
-    !thread::panicking() && !is_waiting() && !is_in_foreign_executor() && has_room().unwrap_or(true)
+    !thread::panicking() && !is_in_foreign_executor() && has_room().unwrap_or(true)
 }

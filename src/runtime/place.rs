@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::error::BuildError;
-use crate::runtime::compensate::Return;
 use crate::runtime::context::{RegionKind, WorkerContext};
 use crate::runtime::counts::MustLook;
 use crate::runtime::metrics::Sums;
@@ -111,13 +110,11 @@ impl Shared {
         self.release_place(context)
     }
 
-    /// Takes the place again that the calling worker had before its region, or acquires it at once, free or not. The worker is still
+    /// Takes the place again that the calling worker had before its region. The worker is still
     /// counted as blocked, if it was.
-    pub(super) fn take_place_back(&self, context: &WorkerContext, returns: Return) {
+    pub(super) fn take_place_back(&self, context: &WorkerContext) {
         let Some(lent) = context.lent.take() else { return };
-        if returns == Return::AtOnce {
-            self.policy.acquire_over_limit(lent);
-        } else if let Some(parker) = self.policy.exchange(None, lent) {
+        if let Some(parker) = self.policy.exchange(None, lent) {
             self.policy.wait(lent, &parker);
         }
         context.place.set(Some(lent));
@@ -134,10 +131,10 @@ impl Shared {
             return;
         };
         if let Some(parker) = self.policy.exchange(held, to) {
-            context.change_region(Some(RegionKind::Own), Return::InTurn);
+            context.change_region(Some(RegionKind::Own));
             self.policy.wait(to, &parker);
             context.place.set(Some(to));
-            context.change_region(None, Return::InTurn);
+            context.change_region(None);
         } else {
             context.place.set(Some(to));
             // Race 35: a task may have waited for the place that is free now.

@@ -529,11 +529,6 @@ impl<T> Policy<T> {
         Some(parker)
     }
 
-    /// Acquires a place, free or not.
-    pub(crate) fn acquire_over_limit(&self, id: ViewId) {
-        self.state.lock().acquire(id);
-    }
-
     /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
     pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
         wait_until_released(parker, |seen| {

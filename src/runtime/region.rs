@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-use crate::runtime::compensate::Return;
 use crate::runtime::context::{self, RegionKind, WorkerContext};
 use crate::runtime::identity::PoolId;
-use crate::runtime::poll_wait::{Driver, Meanwhile, end_region_if_over, end_waits, is_polling};
-use crate::sync::Counter;
+use crate::runtime::poll_wait::{Meanwhile, Poller, has_waits};
 use crate::sync::parker::{Parker, Signal};
 
 /// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker that waits for something
@@ -49,23 +47,22 @@ struct OtherRegion {
 impl OtherRegion {
     fn enter(worker: Rc<WorkerContext>, region: Option<RegionKind>) -> Self {
         let before = worker.region.get();
-        worker.change_region(region, Return::InTurn);
+        worker.change_region(region);
         OtherRegion { worker, before }
     }
 }
 
 impl Drop for OtherRegion {
     fn drop(&mut self) {
-        self.worker.change_region(self.before, Return::InTurn);
+        self.worker.change_region(self.before);
     }
 }
 
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
 /// Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    // Dropped first: the region around may be that of the poll below.
-    _meanwhile: Option<Meanwhile>,
     left: Option<OtherRegion>,
+    _meanwhile: Option<Meanwhile>,
 }
 
 impl OutsideOfRegion {
@@ -73,7 +70,7 @@ impl OutsideOfRegion {
         let worker = context::worker().filter(|worker| worker.region.get().is_some());
         OutsideOfRegion {
             left: worker.map(|worker| OtherRegion::enter(worker, None)),
-            _meanwhile: is_polling().then(|| Meanwhile::begin(Driver::Closure, None)),
+            _meanwhile: has_waits().then(|| Meanwhile::begin(Poller::Other)),
         }
     }
 
@@ -108,11 +105,13 @@ pub(crate) fn wait_for<F: Future>(
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;
     // A wait for a task is known to depend on its pool. Other waits count what their future polls.
-    let is_unknown = !matches!(dependency, Dependency::Pool(_) | Dependency::Capacity(_));
-    let pending = is_unknown.then(|| Arc::new(Counter::default()));
+    let poller = match dependency {
+        Dependency::Pool(_) | Dependency::Capacity(_) => Poller::Other,
+        Dependency::Future | Dependency::Other => Poller::Wait(Arc::default()),
+    };
     loop {
         let polled = {
-            let _polls = Meanwhile::begin(Driver::Pool, pending.clone());
+            let _polls = Meanwhile::begin(poller.clone());
             future.as_mut().poll(&mut context)
         };
         match polled {
@@ -132,7 +131,7 @@ pub(crate) fn wait_for<F: Future>(
         if parker.try_park() == Some(Signal::Unparked) {
             continue;
         }
-        let waits_for_own = pending.as_ref().is_some_and(|pending| pending.get() > 0);
+        let waits_for_own = matches!(&poller, Poller::Wait(pending) if pending.get() > 0);
         let dependency = match &worker {
             Some(worker) if waits_for_own => Dependency::Pool(worker.shared.id()),
             _ => dependency,
@@ -152,14 +151,12 @@ pub(crate) fn wait_for<F: Future>(
 /// Keeps the calling thread in a blocking region until it is dropped.
 pub(crate) struct Region {
     /// `None` outside of workers, and inside of a region that counts for this one too.
-    entered: Option<OtherRegion>,
+    _entered: Option<OtherRegion>,
 }
 
 impl Region {
     /// Enters the region of a wait that parks. `None`: of any other code that blocks.
     pub(crate) fn enter(wait: Option<Dependency>) -> Self {
-        // One that polls have begun may be over.
-        end_region_if_over();
         let entered = context::worker().and_then(|worker| {
             let pool = worker.shared.id();
             let kind = match wait {
@@ -175,16 +172,7 @@ impl Region {
             let begins = worker.region.get() < Some(kind) && worker.may_wait();
             begins.then(|| OtherRegion::enter(worker, Some(kind)))
         });
-        Region { entered }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        if self.entered.is_some() {
-            // Polls inside of it may have begun another one.
-            end_waits();
-        }
+        Region { _entered: entered }
     }
 }
 

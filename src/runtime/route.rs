@@ -189,7 +189,7 @@ impl Origin {
         }
     }
 
-    /// Ends that wait, after a ready poll or before a wait that blocks.
+    /// Ends that wait, after a ready poll.
     pub(crate) fn end_poll_wait(&mut self) {
         if let Some(rare) = &mut self.rare {
             rare.poll_wait.end();

@@ -9,7 +9,6 @@ use crate::runtime::due::End;
 use crate::runtime::events::Event;
 use crate::runtime::identity::{is_own_thread, set_identity};
 use crate::runtime::metrics::WorkerMetrics;
-use crate::runtime::poll_wait::{Driver, Meanwhile};
 use crate::runtime::registry::{Exit, RegistryState, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::worker::{self, Start};
@@ -32,12 +31,6 @@ pub(crate) enum StartError {
 pub(super) struct Predecessor {
     pub(super) key: ThreadKey,
     pub(super) index: usize,
-}
-
-/// Calls a hook outside of the worker. It may block on what it polls, also if the pool polls below it.
-fn call_hook<R>(hook: impl FnOnce() -> R) -> R {
-    let _polls = Meanwhile::begin(Driver::Closure, None);
-    outside_of_worker(hook)
 }
 
 impl Shared {
@@ -81,7 +74,7 @@ impl Shared {
             let (hooks, name) = (hooks.clone(), self.config.name.clone());
             return self.run_later(Box::new(move || hooks.emit(&name, event)));
         }
-        call_hook(|| hooks.emit(&self.config.name, event));
+        outside_of_worker(|| hooks.emit(&self.config.name, event));
     }
 
     /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
@@ -214,7 +207,7 @@ impl Shared {
                     // starter with 1 gives up, a worker runs with an index of `max_size` or above.
                     drop(registry);
                     // In the hook, a worker that starts another or leaves is no worker.
-                    let name = call_hook(|| self.config.hooks.thread_name(index));
+                    let name = outside_of_worker(|| self.config.hooks.thread_name(index));
                     hook_name = Some((index, name));
                     registry = self.registry.lock_reaped();
                 }

@@ -13,7 +13,6 @@ use crate::runtime::identity::set_identity;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::DEFAULT_VIEW;
-use crate::runtime::poll_wait::end_waits;
 use crate::runtime::registry::{Exit, ThreadKey};
 use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
@@ -139,7 +138,6 @@ impl Worker {
         if self.shared.config.hooks.has_start_hook() {
             self.shared.emit(Event::WorkerStarted(self.index));
             self.shared.config.hooks.worker_started(self.index);
-            end_waits();
             self.shared.exit_start_hook().fence(&self.shared);
         }
         self.context.runs_tasks.set(true);
@@ -320,7 +318,6 @@ impl Worker {
     #[inline(always)]
     fn end(&self, outcome: &mut Outcome) {
         self.context.end(outcome);
-        end_waits();
         self.shared.release_permit();
     }
 

@@ -144,8 +144,8 @@ fn a_hook_may_wait_for_a_submitter_of_another_pool() {
     assert!(in_time.load(Ordering::SeqCst));
 }
 
-/// Calls `submit`, of a pool whose second worker's name hook blocks on a full queue.
-fn assert_hook_exceeds_capacity(submit: impl FnOnce(ThreadPool)) {
+/// Calls `submit`, of a pool whose second worker's name hook blocks on a full queue. Keeps what it returns until the hook has returned.
+fn assert_hook_exceeds_capacity<R>(submit: impl FnOnce(ThreadPool) -> R) {
     let handle = Arc::new(Mutex::new(None::<ThreadPool>));
     let (inner, done) = (Arc::clone(&handle), Arc::new(AtomicBool::new(false)));
     let seen = Arc::clone(&done);
@@ -160,8 +160,9 @@ fn assert_hook_exceeds_capacity(submit: impl FnOnce(ThreadPool)) {
     });
     let pool = named.build();
     *handle.lock().unwrap() = Some(pool.clone());
-    submit(pool.clone());
+    let kept = submit(pool.clone());
     wait_until("the hook has returned", || done.load(Ordering::SeqCst));
+    drop(kept);
     *handle.lock().unwrap() = None;
     assert!(pool.join_timeout(LIMIT));
 }
@@ -182,5 +183,21 @@ fn a_hook_below_a_poll_exceeds_it() {
     assert_hook_exceeds_capacity(|pool| {
         let inner = pool.clone();
         pool.spawn(async move { inner.execute(|| ()) });
+    });
+}
+
+/// The hook blocks, although the helper calls it for a waker, which must not block.
+#[test]
+fn a_hook_below_a_waker_exceeds_it() {
+    assert_hook_exceeds_capacity(|pool| {
+        let (end, is_over) = mpsc::channel::<()>();
+        pool.execute(move || _ = is_over.recv());
+        let permit = futures::executor::block_on(pool.ready()).unwrap();
+        let (waits, submits) = (pool.clone(), pool);
+        let mut wait = Box::pin(async move { waits.ready().await });
+        let wakes = waker(move || submits.execute(|| ()));
+        assert!(wait.as_mut().poll(&mut Context::from_waker(&wakes)).is_pending());
+        drop(permit);
+        (wait, end)
     });
 }

@@ -266,9 +266,6 @@ fn a_task_may_wait_for_capacity_of_its_own_full_queue() {
 
     let pool = small();
     assert_eq!(value(pool.complete(answer(pool.clone()))), 42);
-    let inner = pool.clone();
-    let blocks = move || futures::executor::block_on(answer(inner));
-    assert_eq!(value(pool.evaluate(blocks)), 42);
     #[cfg(feature = "async")]
     assert_eq!(value(pool.spawn_await(answer(pool.clone()))), 42);
     pool.shutdown_join();

@@ -334,7 +334,7 @@ fn a_deferred_task_of_a_permit_is_cancelled_at_its_deadline() {
 
 /// None of them waits: the permit's task does, in line for its slot.
 #[test]
-fn tasks_that_block_on_a_slot_need_a_bounded_number_of_threads() {
+fn completions_that_wait_for_a_slot_need_a_bounded_number_of_threads() {
     const TASKS: usize = 300;
     for max_size in [1, 2, 4] {
         let pool = ThreadPool::new(1, max_size, HOUR);
@@ -342,10 +342,10 @@ fn tasks_that_block_on_a_slot_need_a_bounded_number_of_threads() {
         let ran = Arc::new(AtomicUsize::new(0));
         for _ in 0..TASKS {
             let (group, ran) = (group.clone(), Arc::clone(&ran));
-            pool.execute(move || {
-                let permit = futures::executor::block_on(group.ready()).unwrap();
+            drop(pool.complete(async move {
+                let permit = group.ready().await.unwrap();
                 permit.execute(move || Ok(_ = ran.fetch_add(1, Ordering::SeqCst))).unwrap();
-            });
+            }));
         }
         assert!(pool.join_timeout(LIMIT));
         assert_eq!(ran.load(Ordering::SeqCst), TASKS);
@@ -518,12 +518,13 @@ fn submit_once(
             permit.execute(ok(task)).unwrap();
         }
         5 => pool.execute(counted()),
-        // In a task, blocking the worker.
+        // In a task, in a region.
         6 => {
             let (own, task, outer) = (pool.clone(), counted(), counted());
             pool.execute(move || {
                 outer();
-                futures::executor::block_on(own.ready()).unwrap().execute(task).unwrap();
+                let permit = blocking(|| futures::executor::block_on(own.ready())).unwrap();
+                permit.execute(task).unwrap();
             });
         }
         7 => {

@@ -15,7 +15,7 @@ use std::thread;
 use common::{
     CountingWaker, Drops, Gate, HOUR, block, dawdle, millis, panic_text, settled, value, wait_until,
 };
-use elastipool::{Growth, Map, MapStream, ThreadPool};
+use elastipool::{Growth, Map, MapStream, ThreadPool, blocking};
 use futures::stream::FusedStream;
 use futures::{Stream, StreamExt};
 
@@ -473,7 +473,7 @@ fn a_closure_that_drives_a_stream_on_the_only_worker_is_replaced() {
         let results = pool.map(0..100, |n| n);
         let results = if is_ordered { results } else { results.unordered() };
         let driven = move || futures::executor::block_on_stream(results.into_stream()).sum::<u32>();
-        assert_eq!(value(pool.evaluate(driven)), 4_950);
+        assert_eq!(value(pool.evaluate(|| blocking(driven))), 4_950);
     }
 }
 

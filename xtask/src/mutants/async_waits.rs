@@ -29,14 +29,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "} else if may_block_own(self.route.id()) {"
         => "} else if false {", Test("async_code", "of_its_own_full_queue");
     "permit: a wait in a hook blocks its thread", "src/runtime/poll_wait.rs",
-        " || is_hook_of(pool))"
-        => " || is_hook_of(pool) && false)", Test("async_code", "a_hook_that_blocks_on_capacity");
+        "_ => is_hook_of(pool),"
+        => "_ => is_hook_of(pool) && false,", Test("async_code", "a_hook_that_blocks_on_capacity");
     "capacity: a hook that submits waits for it", "src/runtime/submit.rs",
         "        if context::is_hook_of(shared.id()) {\n"
         => "        if false {\n", Test("async_code", "on_the_keeper");
-    "permit: a hook counts as the poll below it", "src/runtime/spawn.rs",
-        "    let _polls = Meanwhile::begin(Driver::Closure, None);\n"
-        => "", Test("async_code", "a_hook_below_a_poll");
+    "permit: a hook counts as the waker below it", "src/runtime/poll_wait.rs",
+        "Poller::Waker if !is_outside_of_worker()"
+        => "Poller::Waker", Test("async_code", "a_hook_below_a_waker");
     "quiet: a future is not woken", "src/runtime/in_flight.rs",
         "=> _ = sender.send(()),"
         => "=> std::mem::forget(sender),", Model("closing::quiet_versus_the_last_task");
@@ -134,7 +134,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            KeeperJob::Helper => _ = self.try_start_helper(),"
         => "            KeeperJob::Helper => {}", Test("async_code", "wakers_of_a_refused_helper");
     "wakers: what one polls blocks the helper", "src/runtime/helper.rs",
-        "            let _polls = Meanwhile::begin(Driver::Pool, None);\n"
+        "            let _polls = Meanwhile::begin(Poller::Waker);\n"
         => "", Test("async_code", "submits_no_more_than_fit");
     "group: a slot of a future that gives up is lost", "src/group/permit.rs",
         "            return Some(self.inner.slot(token));\n"
@@ -150,7 +150,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "may_block_own(self.route().id()) && !is_inside(self.id())", Test("async_code", "a_task_of_a_group_does_not_wait");
     "group: a worker that blocks on a permit waits for it", "src/group/permit.rs",
         "is_inside(self.id()) || may_block_own(self.route().id())"
-        => "is_inside(self.id())", Test("async_code", "that_block_on_a_slot");
+        => "is_inside(self.id())", Test("async_code", "that_wait_for_a_slot");
     "group: a permit of a task of the group has no permit of a bounded queue to release", "src/group/permit.rs",
         "                    reservation.exceed_capacity();\n"
         => "", Test("async_code", "a_task_of_a_group_does_not_wait");

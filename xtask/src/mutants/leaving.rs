@@ -137,9 +137,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spin: a worker that finds a task does not notify", "src/runtime/worker.rs",
         "                if self.spin_for_work() {\n                    self.is_woken = true;\n"
         => "                if self.spin_for_work() {\n", Model("local_queues::a_task_submits_another_versus_spin");
-    "race 47: the region of polls does not end with its closure", "src/runtime/worker.rs",
-        "        self.context.end(outcome);\n        end_waits();\n"
-        => "        self.context.end(outcome);\n", Test("handles", "the_end_of_a_closure_without_a_handle");
     "race 10: a close of a view does not wake its submitters", "src/runtime/shared.rs",
         "            capacity.close(Some(view.id));\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");

@@ -151,16 +151,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wait: a worker takes an entry of another list back", "src/task/job.rs",
         "ptr::addr_eq(Arc::as_ptr(own), task)"
         => "ptr::addr_eq(Arc::as_ptr(own), task) || true", Unit("unstarted::tests::an_entry_that_was_taken_back");
-    "race 47: a poll that the pool makes begins a region", "src/runtime/future_task.rs",
-        "in_poll(|| contain(|| future.poll(context)))"
-        => "contain(|| future.poll(context))", Test("handles", "what_the_pool_polls");
-    "race 47: the pool polls while it drops a task", "src/runtime/future_task.rs",
-        "    sink.call(|| discard(future));\n    settle(sink, route, result, outcome);"
-        => "    in_poll(|| {\n        sink.call(|| discard(future));\n        settle(sink, route, result, outcome);\n    });",
-        Test("handles", "destructor");
-    "race 47: polls of a closure with a handle count as the pool's", "src/runtime/future_task.rs",
-        "in_closure(|| self.0.call_in_place())"
-        => "self.0.call_in_place()", Model("waits::a_closure_blocks_on_a_handle");
     "wait: a wait with a limit runs no task", "src/join_handle/waiting.rs",
         "filter(|_| !has_passed(deadline))"
         => "filter(|_| deadline.is_none())", Test("handles", "recursion_by_waits_with_a_limit");

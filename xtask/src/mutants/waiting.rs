@@ -46,27 +46,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "tasks: a claim that finds nothing to run loses a permit", "src/runtime/awaited.rs",
         "            Outcome::Skipped => {\n                shared.acquire_over_limit();\n"
         => "            Outcome::Skipped => {\n", Test("handles", "that_was_awaited_before");
-    "race 47: polls of a closure begin no region", "src/runtime/poll_wait.rs",
-        "if driver() == Driver::Closure { may_begin_region(pool) } else { None }"
-        => "None::<Rc<WorkerContext>>", Model("waits::a_closure_blocks_on_a_handle");
-    "race 47: the region of polls ends with the first of its handles", "src/runtime/poll_wait.rs",
-        "waits.get() == 0"
-        => "waits.get() == 0 || true", Test("handles", "while_one_of_several");
-    "race 47: a worker does not notice that another thread has ended its waits", "src/runtime/poll_wait.rs",
-        "if waits().is_none_or(|waits| waits.get() == 0) {"
-        => "if waits().is_none() {", Test("handles", "another_thread_may_poll_or_drop");
-    "race 47: a blocking wait polls like a closure", "src/runtime/region.rs",
-        "Meanwhile::begin(Driver::Pool, pending.clone())"
-        => "Meanwhile::begin(Driver::Closure, pending.clone())", Model("waits::a_completion_waits_for_a_handle");
-    "race 47: a region around that of polls ends before it", "src/runtime/region.rs",
-        "            // Polls inside of it may have begun another one.\n            end_waits();\n"
-        => "", Test("handles", "a_region_may_block_on");
-    "race 47: a view's place is not taken back after polls", "src/runtime/place.rs",
-        "            self.policy.acquire_over_limit(lent);\n"
-        => "            return;\n", Test("handles", "a_closure_of_a_view");
-    "wait: an awaited task runs inside an executor that waits", "src/runtime/nesting.rs",
-        " && !is_waiting()"
-        => "", Test("handles", "beside_a_pending_handle");
     "wait: a waiting worker claims no task", "src/runtime/awaited.rs",
         "context::of_worker(origin.pool).filter(|_| may_nest())"
         => "context::of_worker(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
@@ -86,8 +65,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "enter().is_err() && !is_own()"
         => "enter().is_err() && !is_own() && false", Test("handles", "may_enter_it");
     "wait: a completion that waits for a handle stays runnable", "src/runtime/region.rs",
-        "is_some_and(|pending| pending.get() > 0)"
-        => "is_some_and(|_| false)", Model("waits::a_completion_waits_for_a_handle");
+        "Poller::Wait(pending) if pending.get() > 0"
+        => "Poller::Wait(pending) if pending.get() > usize::MAX - 1", Model("waits::a_completion_waits_for_a_handle");
     "race 7: a returning worker does not look again", "src/runtime/compensate.rs",
         "        fence(Ordering::SeqCst);\n        self.admit_returning();\n        self.returning.wait"
         => "        self.returning.wait", Model("waits::a_return_versus_a_worker");
@@ -107,6 +86,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            tracker.set_blocked(to.is_some());\n"
         => "            let _ = tracker;\n", Test("interface", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/runtime/region.rs",
-        "            let _polls = Meanwhile::begin(Driver::Pool, pending.clone());\n"
-        => "            std::mem::forget(Meanwhile::begin(Driver::Pool, pending.clone()));\n", Unit("region::tests::a_poll_that_panics");
+        "            let _polls = Meanwhile::begin(poller.clone());\n"
+        => "            std::mem::forget(Meanwhile::begin(poller.clone()));\n", Unit("region::tests::a_poll_that_panics");
 };
