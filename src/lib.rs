@@ -214,6 +214,7 @@
 //! - Tasks that wait for each other in ways that the pool cannot see, such as through a channel. Put [`blocking()`] around
 //!   such a wait. Without it, a pool whose `max_size` workers all wait for queued tasks waits forever.
 #![deny(unsafe_code)]
+#![allow(clippy::missing_const_for_thread_local, reason = "loom's macro does not know `const`")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod blocking;

@@ -113,7 +113,7 @@ impl ThreadPool {
             function: Arc::new(Box::new(function)),
             in_flight: None,
             is_last: None,
-            handles: Handles::new(),
+            handles: Handles::default(),
             taken: 0,
             to_poll: None,
         }
@@ -191,7 +191,7 @@ where
     #[doc(alias = "imap_unordered")]
     pub fn unordered(mut self) -> Self {
         let to_poll = ToPoll::new();
-        self.handles.keys().for_each(|number| to_poll.send(*number));
+        self.handles.iter().for_each(|(number, _)| to_poll.send(number));
         self.to_poll = Some(to_poll);
         self
     }
@@ -236,7 +236,7 @@ where
                 self.inputs = None;
                 return;
             }
-            let waits = waits || self.handles.is_empty();
+            let waits = waits || self.handles.len() == 0;
             let patience = if waits { Patience::Endless } else { Patience::None };
             let handle = match self.pool.route().accept_uncounted(patience, self.line) {
                 Ok(accepted) => {
@@ -252,9 +252,9 @@ where
                     JoinHandle::refused(self.pool.route(), &refusal, Box::new(()))
                 }
             };
-            self.handles.insert(self.taken, handle);
+            let number = self.handles.push(handle);
             if let Some(to_poll) = &self.to_poll {
-                to_poll.send(self.taken);
+                to_poll.send(number);
             }
             self.taken += 1;
         }
@@ -274,8 +274,8 @@ where
     /// Blocks for the next result. `None` if no input is in flight.
     fn wait(&mut self) -> Option<Result<R, JoinError>> {
         let Some(to_poll) = &mut self.to_poll else {
-            let (_, mut first) = self.handles.pop_first()?;
-            return first.wait(None);
+            let (number, _) = self.handles.iter().next()?;
+            return self.handles.remove(number)?.wait(None);
         };
         let pool = Dependency::Pool(self.pool.route().id());
         to_poll.wait(&mut self.handles, None, pool).expect(NO_LIMIT)
@@ -283,9 +283,10 @@ where
 
     fn poll_result(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<R, JoinError>>> {
         let Some(to_poll) = &mut self.to_poll else {
-            let Some(mut first) = self.handles.first_entry() else { return Poll::Ready(None) };
-            let result = ready!(Pin::new(first.get_mut()).poll(context));
-            drop(first.remove());
+            let first = self.handles.iter_mut().next();
+            let Some((number, first)) = first else { return Poll::Ready(None) };
+            let result = ready!(Pin::new(first).poll(context));
+            drop(self.handles.remove(number));
             return Poll::Ready(Some(result));
         };
         to_poll.poll(&mut self.handles, context)
@@ -332,7 +333,7 @@ impl<I: Iterator, R> Map<I, R> {
     /// Takes no further input, and cancels the tasks that are queued.
     fn stop(&mut self) {
         let handles = mem::take(&mut self.handles);
-        handles.values().for_each(JoinHandle::cancel);
+        handles.iter().for_each(|(_, handle)| handle.cancel());
         self.inputs = None;
     }
 }
@@ -419,7 +420,7 @@ where
     R: Send + 'static,
 {
     fn is_terminated(&self) -> bool {
-        self.0.inputs.is_none() && self.0.handles.is_empty()
+        self.0.inputs.is_none() && self.0.handles.len() == 0
     }
 }
 

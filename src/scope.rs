@@ -82,7 +82,6 @@ const KEPT_LISTS: usize = 4;
 thread_local! {
     /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which the next tasks rely: no more
     /// for each queue than the thread had scopes open at a time.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static LISTS: RefCell<Vec<(ScopeQueue, Arc<Unstarted>)>> = RefCell::default();
 }
 

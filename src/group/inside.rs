@@ -7,7 +7,6 @@ use crate::sync::thread_local;
 
 thread_local! {
     /// The groups whose tasks the thread runs, the innermost last.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static INSIDE: RefCell<Vec<GroupId>> = RefCell::new(Vec::new());
 }
 

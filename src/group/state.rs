@@ -455,7 +455,7 @@ impl<E> GroupState<E> {
                 }
             }
         }
-        after.extend(self.pending.drain().map(Effect::Cancel));
+        after.extend(self.pending.drain().into_iter().map(Effect::Cancel));
         if self.slots > 0 {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
             self.is_dropping = true;

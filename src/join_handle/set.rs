@@ -3,7 +3,6 @@
 //! Handles are kept by numbers. Each is polled with a waker that sends its number through a channel. So a poll of all of them polls only
 //! those that were woken, or were not polled yet.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -20,9 +19,10 @@ use super::JoinHandle;
 use crate::error::JoinError;
 use crate::runtime::identity::identity;
 use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
+use crate::task::numbered::Numbered;
 
 /// By the order in which they were submitted or added.
-pub(crate) type Handles<T> = BTreeMap<u64, JoinHandle<T>>;
+pub(crate) type Handles<T> = Numbered<JoinHandle<T>>;
 
 /// The channel of the numbers of the handles to poll: those that were not polled yet, and those that were woken.
 pub(crate) struct ToPoll {
@@ -60,14 +60,14 @@ impl ToPoll {
         handles: &mut Handles<T>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<T, JoinError>>> {
-        while !handles.is_empty() {
+        while handles.len() > 0 {
             let number = ready!(Pin::new(&mut self.numbers).poll_next(context));
             let Some(number) = number else { unreachable!("it holds a sender") };
             // Absent after a wake of a handle that was ready already.
-            let Some(handle) = handles.get_mut(&number) else { continue };
+            let Some(handle) = handles.get_mut(number) else { continue };
             let waker = Waker::from(Arc::new(Woken { number, sender: self.sender.clone() }));
             if let Poll::Ready(result) = Pin::new(handle).poll(&mut Context::from_waker(&waker)) {
-                handles.remove(&number);
+                handles.remove(number);
                 return Poll::Ready(Some(result));
             }
         }
@@ -91,7 +91,7 @@ impl ToPoll {
         // Law 10: a worker runs the oldest task that is not started. The poll below finds which handle has its result.
         let _ = identity().is_some()
             && !has_passed(deadline)
-            && handles.values_mut().any(|handle| handle.run_if_unstarted());
+            && handles.iter_mut().any(|(_, handle)| handle.run_if_unstarted());
         wait_until(handles, deadline)
     }
 }
@@ -126,8 +126,6 @@ impl ToPoll {
 #[must_use = "dropping a set cancels its tasks"]
 pub struct JoinSet<T> {
     handles: Handles<T>,
-    /// How many handles were added.
-    added: u64,
     to_poll: ToPoll,
 }
 
@@ -142,7 +140,7 @@ impl<T> JoinSet<T> {
     /// assert!(set.next_finished().is_none());
     /// ```
     pub fn new() -> Self {
-        JoinSet { handles: Handles::new(), added: 0, to_poll: ToPoll::new() }
+        JoinSet { handles: Handles::default(), to_poll: ToPoll::new() }
     }
 
     /// Adds a handle. `set.extend(handles)` and `handles.collect()` add many. Does not block.
@@ -157,9 +155,7 @@ impl<T> JoinSet<T> {
     #[doc(alias = "spawn")]
     #[doc(alias = "spawn_blocking")]
     pub fn push(&mut self, handle: JoinHandle<T>) {
-        self.handles.insert(self.added, handle);
-        self.to_poll.send(self.added);
-        self.added += 1;
+        self.to_poll.send(self.handles.push(handle));
     }
 
     /// Blocks until the next task has ended, removes it from the set and returns its result: a value, or a panic, "cancelled" or
@@ -257,7 +253,7 @@ impl<T> JoinSet<T> {
     /// ```
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) {
-        self.handles.values().for_each(JoinHandle::cancel);
+        self.handles.iter().for_each(|(_, handle)| handle.cancel());
     }
 
     /// Returns how many results are to be taken.
@@ -277,7 +273,7 @@ impl<T> JoinSet<T> {
     /// assert!(elastipool::JoinSet::<()>::new().is_empty());
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.handles.is_empty()
+        self.handles.len() == 0
     }
 }
 

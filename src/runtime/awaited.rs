@@ -154,7 +154,7 @@ impl Claimer<'_> {
         } else {
             self.outside
                 .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
-            shared.caller_metrics.count(|metrics| metrics.begin_awaited(entry));
+            shared.caller_metrics.lock().begin_awaited(entry);
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
         match entry {
@@ -162,7 +162,7 @@ impl Claimer<'_> {
             Entry::Stale => shared.leave_entry(false),
         }
         if let Some(view) = view {
-            view.count(|metrics| metrics.begin_awaited(entry));
+            view.metrics.lock().begin_awaited(entry);
             self.route.drop_entries(self.worker, shared.skip_in_view(view));
         }
     }
@@ -177,7 +177,7 @@ impl Claimer<'_> {
                 view.end(&outcome);
             }
         } else {
-            self.route.count_on_caller(|metrics| metrics.record(&outcome));
+            self.route.count_on_caller(&|metrics| metrics.record(&outcome));
             self.ended += usize::from(outcome.is_end());
         }
         match outcome {

@@ -16,7 +16,6 @@ use crate::sync::unwind::{contain, discard};
 thread_local! {
     /// Set inside [`block_on`]: keeps the `futures` executors from running there. `None` outside of it, or if the
     /// thread is inside such an executor already.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
 }
 

@@ -44,10 +44,10 @@ pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
 
 impl Route<'_> {
     /// Counts what happens on the calling thread: for the pool, and for the view.
-    pub(super) fn count_on_caller(self, count: impl Fn(&WorkerMetrics)) {
-        self.shared.caller_metrics.count(&count);
+    pub(super) fn count_on_caller(self, count: &dyn Fn(&WorkerMetrics)) {
+        count(&self.shared.caller_metrics.lock());
         if let Some(view) = self.view {
-            view.count(count);
+            count(&view.metrics.lock());
         }
     }
 
@@ -59,18 +59,18 @@ impl Route<'_> {
         match worker {
             Some(worker) => worker.drop_entries(count),
             None => {
-                self.shared.caller_metrics.count(|metrics| metrics.drop_entries(count));
+                self.shared.caller_metrics.lock().drop_entries(count);
                 self.shared.release_permits_of_entries(count);
             }
         }
         if let Some(view) = self.view {
-            view.count(|metrics| metrics.drop_entries(count));
+            view.metrics.lock().drop_entries(count);
         }
     }
 
     /// Ends `count` tasks that ended on the calling thread.
     pub(super) fn report_on_caller(self, count: usize) {
-        self.count_on_caller(|metrics| metrics.count_returned(count));
+        self.count_on_caller(&|metrics| metrics.count_returned(count));
         self.finish_on_caller(count);
     }
 
@@ -88,7 +88,7 @@ impl Route<'_> {
     /// Counts a job that is over on the calling thread. A stale entry was none.
     fn end_on_caller(self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
-        self.count_on_caller(|metrics| metrics.record(outcome));
+        self.count_on_caller(&|metrics| metrics.record(outcome));
         if outcome.is_end() {
             self.report_on_caller(1);
         }
@@ -97,7 +97,7 @@ impl Route<'_> {
     /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();
-        self.count_on_caller(WorkerMetrics::hand_back);
+        self.count_on_caller(&WorkerMetrics::hand_back);
         self.report_on_caller(1);
     }
 
@@ -156,7 +156,7 @@ impl Route<'_> {
 
     /// Begins to drop a cancelled task: nothing of it is queued any more.
     fn begin_cancelled(self, moment: Moment) {
-        self.count_on_caller(|metrics| {
+        self.count_on_caller(&|metrics| {
             metrics.count_begin();
             if let Moment::TakenFromQueue { .. } = moment {
                 metrics.leave_entry();
@@ -180,7 +180,7 @@ impl Route<'_> {
         let mut has_permit = job.is_new();
         let mut again = Some(job);
         while let Some(job) = again.take() {
-            self.count_on_caller(WorkerMetrics::count_begin);
+            self.count_on_caller(&WorkerMetrics::count_begin);
             let mut outcome = job.run_telling(&mut || {
                 if mem::take(&mut has_permit) {
                     shared.release_permit();
@@ -201,7 +201,7 @@ impl Route<'_> {
     pub(crate) fn end_drained(self, job: Job) {
         let mark = mark_caller(self.shared, self.view);
         let is_new = job.is_new();
-        self.count_on_caller(WorkerMetrics::count_begin);
+        self.count_on_caller(&WorkerMetrics::count_begin);
         let mut outcome = job.run();
         drop(mark);
         // Known only now: whether the entry is stale.
@@ -228,7 +228,7 @@ impl Route<'_> {
 
     /// Ends a task that was dropped outside the workers.
     pub(crate) fn cancelled_on_caller(self) {
-        self.count_on_caller(WorkerMetrics::count_begin);
+        self.count_on_caller(&WorkerMetrics::count_begin);
         self.end_on_caller(&mut Outcome::Cancelled);
     }
 }

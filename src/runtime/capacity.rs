@@ -20,7 +20,7 @@
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
 //! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
 
 use futures_channel::oneshot;
@@ -237,10 +237,12 @@ impl Capacity {
 
     /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.
     pub(crate) fn close(&self, view: Option<ViewId>) {
-        let is_refused = |submitter: &Submitter| view.is_none_or(|view| submitter.view == view);
         let mut submitters = self.submitters.lock();
-        let refused;
-        (refused, *submitters) = mem::take(&mut *submitters).into_iter().partition(is_refused);
+        let mut refused = VecDeque::new();
+        for submitter in mem::take(&mut *submitters) {
+            let is_refused = view.is_none_or(|view| submitter.view == view);
+            if is_refused { &mut refused } else { &mut *submitters }.push_back(submitter);
+        }
         self.update_flag(&submitters);
         // Unlock first: the submitters take the lock when they are awake.
         drop(submitters);
@@ -311,13 +313,14 @@ impl Capacity {
     }
 
     /// Returns the views to which the waiting submitters submit. Takes the lock only if there is one.
-    pub(super) fn awaiting_views(&self) -> BTreeSet<ViewId> {
-        let waiting = self.is_awaited().then(|| self.submitters.lock());
-        waiting
-            .iter()
-            .flat_map(|submitters| submitters.iter())
-            .map(|submitter| submitter.view)
-            .collect()
+    pub(super) fn awaiting_views(&self) -> Vec<ViewId> {
+        let mut views = Vec::new();
+        if self.is_awaited() {
+            views.extend(self.submitters.lock().iter().map(|submitter| submitter.view));
+            // Mostly all wait for the same view.
+            views.dedup();
+        }
+        views
     }
 
     /// Clears the flag if no submitter waits. The caller holds the lock.

@@ -46,7 +46,6 @@ use crate::task::unstarted::Entry;
 const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static THREAD: ThreadContext = ThreadContext::default();
 }
 
@@ -55,7 +54,7 @@ thread_local! {
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
     worker: RefCell<Option<Rc<WorkerContext>>>,
-    /// Whether the thread runs a hook [outside of the worker](outside_of_worker).
+    /// Whether the thread runs a hook [outside of the worker](OutsideOfWorker).
     is_outside: Cell<bool>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
@@ -191,23 +190,24 @@ pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerC
     with_thread(|thread| thread.worker.replace(worker)).flatten()
 }
 
-/// Runs `f`, a hook, as if the calling thread were not a worker.
-pub(super) fn outside_of_worker<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<Rc<WorkerContext>>, bool);
+/// Makes the calling thread no worker until this is dropped, for a hook.
+pub(super) struct OutsideOfWorker(Option<Rc<WorkerContext>>, bool);
 
-    impl Drop for Return {
-        fn drop(&mut self) {
-            drop(set_worker(self.0.take()));
-            let _ = with_thread(|thread| thread.is_outside.set(self.1));
-        }
+impl OutsideOfWorker {
+    pub(super) fn begin() -> Self {
+        let was_outside = with_thread(|thread| thread.is_outside.replace(true));
+        OutsideOfWorker(set_worker(None), was_outside.unwrap_or(true))
     }
-
-    let was_outside = with_thread(|thread| thread.is_outside.replace(true));
-    let _return = Return(set_worker(None), was_outside.unwrap_or(true));
-    f()
 }
 
-/// Whether the calling thread is the pool's keeper, or in a hook [outside of the worker](outside_of_worker): of this pool, or of another one that
+impl Drop for OutsideOfWorker {
+    fn drop(&mut self) {
+        drop(set_worker(self.0.take()));
+        let _ = with_thread(|thread| thread.is_outside.set(self.1));
+    }
+}
+
+/// Whether the calling thread is the pool's keeper, or in a hook [outside of the worker](OutsideOfWorker): of this pool, or of another one that
 /// a task or submitter of this pool has called. Not a worker that is leaving, which no longer counts.
 pub(super) fn is_hook_of(pool: PoolId) -> bool {
     let is_own = |identity: Identity| identity.pool == pool && identity.leaving.is_none();
@@ -215,7 +215,7 @@ pub(super) fn is_hook_of(pool: PoolId) -> bool {
     worker().is_none() && (is_outside() || identity().is_some_and(is_own))
 }
 
-/// Whether the calling thread runs a hook [outside of the worker](outside_of_worker).
+/// Whether the calling thread runs a hook [outside of the worker](OutsideOfWorker).
 pub(super) fn is_outside_of_worker() -> bool {
     with_thread(|thread| thread.is_outside.get()).unwrap_or(true)
 }

@@ -8,7 +8,6 @@ use crate::sync::thread_local;
 
 thread_local! {
     /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals can still read it.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
 }
 

@@ -5,7 +5,7 @@
 //!
 //! A new counter needs a variant of [`Count`], before that of the event which it follows.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
@@ -199,9 +199,9 @@ impl WorkerMetrics {
 pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 
 impl CallerMetrics {
-    /// Counts what happens on the calling thread.
-    pub(crate) fn count<R>(&self, count: impl FnOnce(&WorkerMetrics) -> R) -> R {
-        count(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Locks the metrics, for what happens on the calling thread.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, WorkerMetrics> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -28,7 +28,6 @@ struct Stack {
 
 thread_local! {
     /// `None` for a thread outside of pools that runs no scope's tasks.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static STACK: Cell<Option<Stack>> = Cell::new(None);
 }
 
@@ -53,7 +52,7 @@ impl Stack {
 
 /// Whether the system refuses a thread now.
 fn is_thread_refused(stack_size: usize) -> bool {
-    match start_thread("elasti-probe".into(), Some(stack_size), || ()) {
+    match start_thread("elasti-probe".into(), Some(stack_size), Box::new(|| ())) {
         Ok(thread) => {
             // Otherwise it might outlive the pool (law 9).
             let _ = thread.join();

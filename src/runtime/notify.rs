@@ -68,7 +68,7 @@ impl Shared {
     pub(super) fn start_for_core(self: &Arc<Self>) {
         // An idle worker is faster than a new thread.
         self.notify(Notifier::BeforeStart);
-        let _ = self.start_searching(|now| self.is_below_core(now));
+        let _ = self.start_searching(&|now| self.is_below_core(now));
     }
 
     /// Makes a worker look for the queued work: wakes the idle one with the lowest index or, if none is idle, starts a thread. Does nothing if
@@ -127,7 +127,7 @@ impl Shared {
             // Looks at the queue once more: a worker that was starting may have taken its task.
             let may =
                 |now: Snapshot| starting <= self.work_len() && now.may_start(self.run_limit(now));
-            let started = self.start_worker(Some(Search::Starting), None, may);
+            let started = self.start_worker(Some(Search::Starting), None, &may);
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
             self.counts.end_search(Search::Starting).fence(self);
@@ -194,7 +194,7 @@ impl Shared {
     pub(super) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
         // It searches for the task that is about to be queued, so no thread is started for that task.
         self.counts.begin_starting();
-        match self.start_searching(|now| now.total() == 0) {
+        match self.start_searching(&|now| now.total() == 0) {
             Ok(()) => Ok(true),
             Err(StartError::AtLimit | StartError::Over) => Ok(false),
             Err(StartError::Refused(error)) => Err(error),

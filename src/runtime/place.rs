@@ -69,7 +69,7 @@ impl Shared {
             None => self.registry.lock().sums(),
         };
         let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
-        others.count(|metrics| metrics.add_to(&mut sums));
+        others.lock().add_to(&mut sums);
         paused() > sums.stale()
     }
 
@@ -80,7 +80,7 @@ impl Shared {
         if !self.queue.may_have_views() {
             return is_queued();
         }
-        self.policy.eligible(|| usize::from(is_queued())) > 0
+        self.policy.eligible(&|| usize::from(is_queued())) > 0
     }
 
     /// How many queued tasks could be taken now, if that many workers came.
@@ -88,7 +88,7 @@ impl Shared {
         if !self.queue.may_have_views() {
             return self.queue.len();
         }
-        self.policy.eligible(|| self.queue.len())
+        self.policy.eligible(&|| self.queue.len())
     }
 
     /// How many entries are queued, of all views.

@@ -22,7 +22,6 @@ pub(super) enum Poller {
 }
 
 thread_local! {
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static POLLER: RefCell<Poller> = RefCell::default();
 }
 

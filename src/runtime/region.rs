@@ -96,6 +96,22 @@ pub(crate) fn wait_for<F: Future>(
     deadline: Option<Instant>,
     dependency: Dependency,
 ) -> Option<F::Output> {
+    let mut output = None;
+    let mut poll = |context: &mut Context<'_>| {
+        let Poll::Ready(ready) = future.as_mut().poll(context) else { return false };
+        output = Some(ready);
+        true
+    };
+    wait_until(&mut poll, deadline, dependency);
+    output
+}
+
+/// Not part of [`wait_for`], which is compiled for each type of future. `poll` returns whether the wait is over.
+fn wait_until(
+    poll: &mut dyn FnMut(&mut Context<'_>) -> bool,
+    deadline: Option<Instant>,
+    dependency: Dependency,
+) {
     // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
     // signal.
     let parker = Arc::new(Parker::new());
@@ -110,18 +126,13 @@ pub(crate) fn wait_for<F: Future>(
         Dependency::Future | Dependency::Other => Poller::Wait(Arc::default()),
     };
     loop {
-        let polled = {
+        let is_ready = {
             let _polls = Meanwhile::begin(poller.clone());
-            future.as_mut().poll(&mut context)
+            poll(&mut context)
         };
-        match polled {
-            Poll::Ready(output) => return Some(output),
-            // Poll once more after the deadline: the future may have become ready at that moment.
-            Poll::Pending if !in_time => return None,
-            Poll::Pending => {}
-        }
-        if has_passed(deadline) {
-            return None;
+        // Polls once more after the deadline: the future may have become ready at that moment.
+        if is_ready || !in_time || has_passed(deadline) {
+            return;
         }
         let worker = context::worker();
         if spins_first(worker.is_some(), dependency, deadline.is_some()) {

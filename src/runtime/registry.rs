@@ -9,8 +9,6 @@
 //! not block. A wait with a time limit may still exceed it by the time that it takes to join threads that have exited, and on a
 //! platform with another order by more. Its result is right in any case.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,7 +19,7 @@ use crate::sync::unwind::discard;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadHandle};
 
 /// Identifies a thread. Unlike an index it is never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadKey(usize);
 
 /// See the [module's documentation](self).
@@ -34,11 +32,10 @@ pub(crate) struct Registry {
 /// The registry under its lock.
 #[derive(Default)]
 pub(crate) struct RegistryState {
-    /// Indexes below `index_count` that no worker has.
-    free_indexes: BinaryHeap<Reverse<usize>>,
-    index_count: usize,
-    /// Threads that have not exited, by key.
-    threads: HashMap<ThreadKey, ThreadHandle<()>>,
+    /// Whether a worker has the index.
+    indexes: Vec<bool>,
+    /// Threads that have not exited.
+    threads: Vec<(ThreadKey, ThreadHandle<()>)>,
     /// How many keys were given to threads.
     keys: usize,
     /// Whether the keeper that was started last will do jobs.
@@ -48,37 +45,40 @@ pub(crate) struct RegistryState {
     /// Threads that have not been joined.
     unjoined: usize,
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
-    waiting: HashSet<ThreadKey>,
+    waiting: Vec<ThreadKey>,
     started: usize,
     stopped: usize,
     pub(crate) refused: usize,
     peak: usize,
-    metrics: HashMap<ThreadKey, Arc<WorkerMetrics>>,
+    metrics: Vec<(ThreadKey, Arc<WorkerMetrics>)>,
     /// The summed metrics of workers that have left.
     past: Sums,
+}
+
+/// Removes what belongs to a thread. There are few threads: looking at one after the other takes less than the exit of one.
+fn remove<T>(list: &mut Vec<(ThreadKey, T)>, key: ThreadKey) -> Option<T> {
+    let index = list.iter().position(|(other, _)| *other == key)?;
+    Some(list.swap_remove(index).1)
 }
 
 impl RegistryState {
     /// The index that [`take_index`](Self::take_index) would return.
     pub(crate) fn next_index(&self) -> usize {
-        self.free_indexes.peek().map_or(self.index_count, |&Reverse(index)| index)
+        self.indexes.iter().position(|is_taken| !is_taken).unwrap_or(self.indexes.len())
     }
 
     /// Takes the smallest free index. It is below `max_size` unless others are in blocking regions or in their stop
     /// hooks.
     pub(crate) fn take_index(&mut self) -> usize {
-        match self.free_indexes.pop() {
-            Some(Reverse(index)) => index,
-            None => {
-                self.index_count += 1;
-                self.index_count - 1
-            }
-        }
+        let index = self.next_index();
+        self.indexes.resize(self.indexes.len().max(index + 1), true);
+        self.indexes[index] = true;
+        index
     }
 
     /// Frees the index of a worker that has left and has run its stop hook.
     pub(crate) fn return_index(&mut self, index: usize) {
-        self.free_indexes.push(Reverse(index));
+        self.indexes[index] = false;
     }
 
     /// Returns a key for a thread that is about to be started.
@@ -94,7 +94,7 @@ impl RegistryState {
 
     /// Registers a thread that has been started.
     pub(super) fn register(&mut self, key: ThreadKey, handle: ThreadHandle<()>) {
-        self.threads.insert(key, handle);
+        self.threads.push((key, handle));
         self.unjoined += 1;
     }
 
@@ -107,7 +107,7 @@ impl RegistryState {
         workers: usize,
     ) {
         self.register(key, handle);
-        self.metrics.insert(key, metrics);
+        self.metrics.push((key, metrics));
         self.started += 1;
         self.peak = self.peak.max(workers);
     }
@@ -116,7 +116,7 @@ impl RegistryState {
     /// its metrics: it would be lost.
     pub(crate) fn deregister(&mut self, key: ThreadKey) {
         self.stopped += 1;
-        if let Some(metrics) = self.metrics.remove(&key) {
+        if let Some(metrics) = remove(&mut self.metrics, key) {
             metrics.add_to(&mut self.past);
         }
     }
@@ -124,7 +124,7 @@ impl RegistryState {
     /// Returns the summed metrics of all workers, including those that have left.
     pub(crate) fn sums(&self) -> Sums {
         let mut sums = self.past;
-        for metrics in self.metrics.values() {
+        for (_, metrics) in &self.metrics {
             metrics.add_to(&mut sums);
         }
         sums
@@ -132,13 +132,14 @@ impl RegistryState {
 
     /// Returns how many jobs all workers have begun. May wrap around.
     pub(crate) fn taken(&self) -> usize {
-        let taken = self.metrics.values().map(|metrics| metrics.taken());
+        let taken = self.metrics.iter().map(|(_, metrics)| metrics.taken());
         taken.fold(self.past.of(Count::Taken), usize::wrapping_add)
     }
 
     /// Returns the metrics of the workers that have a task.
     pub(crate) fn busy(&self) -> Vec<Arc<WorkerMetrics>> {
-        self.metrics.values().filter(|metrics| metrics.is_busy()).map(Arc::clone).collect()
+        let metrics = self.metrics.iter().map(|(_, metrics)| metrics);
+        metrics.filter(|metrics| metrics.is_busy()).map(Arc::clone).collect()
     }
 
     /// Fills in the statistics that must be read under this lock to be consistent.
@@ -191,7 +192,8 @@ impl Registry {
     pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
         if let Some(key) = leaving {
-            state.waiting.insert(key);
+            state.waiting.retain(|waiting| *waiting != key);
+            state.waiting.push(key);
             self.exited.notify_all();
         }
         let mut in_time = true;
@@ -204,7 +206,7 @@ impl Registry {
             (state, in_time) = self.exited.wait(state, deadline);
         };
         if let (Some(key), false) = (leaving, gone) {
-            state.waiting.remove(&key);
+            state.waiting.retain(|waiting| *waiting != key);
         }
         gone
     }
@@ -219,8 +221,8 @@ pub(crate) struct Exit {
 impl Drop for Exit {
     fn drop(&mut self) {
         let mut state = self.registry.lock();
-        state.waiting.remove(&self.key);
-        if let Some(handle) = state.threads.remove(&self.key) {
+        state.waiting.retain(|waiting| *waiting != self.key);
+        if let Some(handle) = remove(&mut state.threads, self.key) {
             state.exited.push(handle);
         }
         // Unlock first: otherwise the joiner would wake and block on the lock.

@@ -39,7 +39,7 @@ impl Shared {
                 // Started before this worker leaves, under one hold of the lock: if the thread is refused, this worker stays (law 7),
                 // and no submitter finds the pool one worker short.
                 let predecessor = Some(Predecessor { key, index });
-                match self.start_worker(None, predecessor, |now| self.needs_successor(now)) {
+                match self.start_worker(None, predecessor, &|now| self.needs_successor(now)) {
                     Ok(()) => return Some(MustLook::owed()),
                     // It is still registered and counted.
                     Err(why @ StartError::Refused(_)) => {

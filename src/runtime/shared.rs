@@ -1,7 +1,6 @@
 //! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
 
@@ -64,11 +63,11 @@ impl Config {
     }
 }
 
-/// All pools, by their identities. The handle of a task has no reference to its pool: each submission would change a count that
-/// all submitters share.
-static POOLS: StdMutex<BTreeMap<PoolId, Weak<Shared>>> = StdMutex::new(BTreeMap::new());
+/// All pools: so few that a search looks at one after the other. The handle of a task has no reference to its pool: each submission
+/// would change a count that all submitters share.
+static POOLS: StdMutex<Vec<(PoolId, Weak<Shared>)>> = StdMutex::new(Vec::new());
 
-fn pools() -> StdMutexGuard<'static, BTreeMap<PoolId, Weak<Shared>>> {
+fn pools() -> StdMutexGuard<'static, Vec<(PoolId, Weak<Shared>)>> {
     POOLS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -171,13 +170,13 @@ impl Shared {
             caller_metrics: CallerMetrics::default(),
             rejected: Counter::default(),
         });
-        pools().insert(pool, Arc::downgrade(&shared));
+        pools().push((pool, Arc::downgrade(&shared)));
         shared
     }
 
     /// Returns a pool, unless nothing keeps its state any more.
     pub(crate) fn find(pool: PoolId) -> Option<Arc<Self>> {
-        pools().get(&pool)?.upgrade()
+        pools().iter().find(|(id, _)| *id == pool)?.1.upgrade()
     }
 
     pub(crate) fn id(&self) -> PoolId {
@@ -319,7 +318,7 @@ impl Shared {
         let registry = self.registry.lock();
         // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
-        self.caller_metrics.count(|metrics| metrics.add_to(&mut sums));
+        self.caller_metrics.lock().add_to(&mut sums);
         let in_flight = self.in_flight.count();
         let now = self.counts.load();
         registry.describe(&mut stats);
@@ -355,6 +354,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        pools().remove(&self.id());
+        let id = self.id();
+        pools().retain(|(pool, _)| *pool != id);
     }
 }

@@ -104,7 +104,7 @@ impl Shared {
     /// rejected without one: with a capacity of 0 none is queued then.
     fn is_short_of_workers(&self) -> bool {
         let has_task = || match self.queue.may_have_views() {
-            true => self.policy.may_become_eligible(|| self.queue.len()),
+            true => self.policy.may_become_eligible(&|| self.queue.len()),
             false => !self.queue.is_empty(),
         };
         self.capacity

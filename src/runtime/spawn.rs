@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::runtime::context::{is_outside_of_worker, outside_of_worker};
+use crate::runtime::context::{OutsideOfWorker, is_outside_of_worker};
 use crate::runtime::counts::{Search, Snapshot};
 use crate::runtime::due::End;
 use crate::runtime::events::Event;
@@ -38,7 +38,7 @@ impl Shared {
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed() {
-            if let Err(why) = self.start_worker(None, None, |now| self.is_below_core(now)) {
+            if let Err(why) = self.start_worker(None, None, &|now| self.is_below_core(now)) {
                 self.report_refusal(&why);
                 break;
             }
@@ -50,7 +50,7 @@ impl Shared {
     /// Starts a worker for a task that was queued, or is queued next. The caller has begun the worker's search.
     pub(super) fn start_searching(
         self: &Arc<Self>,
-        may: impl Fn(Snapshot) -> bool,
+        may: &dyn Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         self.start_worker(Some(Search::Starting), None, may).inspect_err(|why| {
             // Race 1: other submitters may have relied on this start.
@@ -70,20 +70,25 @@ impl Shared {
     /// is no worker during the call. The keeper leaves the call to the helper.
     pub(super) fn emit(&self, event: Event<'static>) {
         let hooks = &self.config.hooks;
-        if hooks.has_subscriber() && is_own_thread(self.id()) {
+        if !hooks.has_subscriber() {
+            return;
+        }
+        if is_own_thread(self.id()) {
             let (hooks, name) = (hooks.clone(), self.config.name.clone());
             return self.run_later(Box::new(move || hooks.emit(&name, event)));
         }
-        outside_of_worker(|| hooks.emit(&self.config.name, event));
+        let _outside = OutsideOfWorker::begin();
+        hooks.emit(&self.config.name, event);
     }
 
     /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
     /// which must leave then.
+    #[cold]
     pub(super) fn start_worker(
         self: &Arc<Self>,
         search: Option<Search>,
         predecessor: Option<Predecessor>,
-        may: impl Fn(Snapshot) -> bool,
+        may: &dyn Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         // A predecessor needs its own index during its stop hook.
         let inherits = predecessor.filter(|_| !self.config.hooks.has_stop_hook());
@@ -109,7 +114,7 @@ impl Shared {
         let gate_guard = gate.lock();
         let started = self
             .ensure_keeper(&mut registry)
-            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));
+            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));
         let handle = match started {
             Ok(handle) => handle,
             Err(error) => {
@@ -153,8 +158,7 @@ impl Shared {
         let key = registry.take_key();
         let shared = Arc::clone(self);
         let name = format!("{}-{what}", self.config.name);
-        // The thread cannot exit before it is registered: its exit takes the registry's lock.
-        let started = start_thread(name, Some(stack_size), move || {
+        let body = move || {
             // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
             // drop of an `Exit` takes.
             let exit = Exit { registry: Arc::clone(&shared.registry), key };
@@ -170,8 +174,9 @@ impl Shared {
             for end in ends {
                 quietly(|| _ = end.send(()));
             }
-        })?;
-        registry.register(key, started);
+        };
+        // The thread cannot exit before it is registered: its exit takes the registry's lock.
+        registry.register(key, start_thread(name, Some(stack_size), Box::new(body))?);
         Ok(())
     }
 
@@ -180,7 +185,7 @@ impl Shared {
     fn lock_for_start(
         &self,
         given: Option<usize>,
-        may: impl Fn(Snapshot) -> bool,
+        may: &dyn Fn(Snapshot) -> bool,
     ) -> Result<(MutexGuard<'_, RegistryState>, usize, Option<String>, usize), StartError> {
         let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
@@ -207,8 +212,9 @@ impl Shared {
                     // starter with 1 gives up, a worker runs with an index of `max_size` or above.
                     drop(registry);
                     // In the hook, a worker that starts another or leaves is no worker.
-                    let name = outside_of_worker(|| self.config.hooks.thread_name(index));
-                    hook_name = Some((index, name));
+                    let outside = OutsideOfWorker::begin();
+                    hook_name = Some((index, self.config.hooks.thread_name(index)));
+                    drop(outside);
                     registry = self.registry.lock_reaped();
                 }
                 _ => break (index, None, shrinks),

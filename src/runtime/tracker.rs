@@ -1,11 +1,9 @@
 //! Which tasks a pool has, what each does and which line submitted it, for [`ThreadPool::report`](crate::ThreadPool::report).
 //!
-//! A tracked task has a record, which lies in one of three maps: of queued, running and pending tasks. Submitting a task,
-//! entering it, leaving it and dropping it each move the record, under one lock. Numbers grow in the order of submission,
-//! so the first queued record is the oldest.
+//! A tracked task has a record, and a second one while it runs. Submitting a task, entering it, leaving it and dropping it each
+//! change these, under one lock.
 
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::panic::Location;
@@ -19,6 +17,7 @@ use crate::runtime::identity::{PoolId, worker_index_of};
 use crate::stats::Stats;
 use crate::sync::{Mutex, MutexGuard, probe};
 use crate::task::attachment::{Attach, Enter, Submission};
+use crate::task::numbered::Numbered;
 
 /// When the keeper reports stalls.
 #[derive(Clone)]
@@ -44,14 +43,13 @@ pub(crate) struct Tracker {
     keeper: Arc<Keeper>,
 }
 
-type TaskNumber = u64;
-
 #[derive(Default)]
 struct TrackerState {
-    next: TaskNumber,
-    queued: BTreeMap<TaskNumber, TaskRecord>,
-    running: BTreeMap<TaskNumber, Running>,
-    pending: BTreeMap<TaskNumber, TaskRecord>,
+    tasks: Numbered<TaskRecord>,
+    /// How many tasks are queued.
+    queued: usize,
+    /// In the order in which they have begun: a task that runs on top of another one comes after it.
+    running: Vec<Running>,
     /// When a task was started last, or the first of the queued ones was submitted.
     last_start: Option<Instant>,
     /// Whether it was reported that no task has been started since.
@@ -64,10 +62,13 @@ struct TrackerState {
 struct TaskRecord {
     location: &'static Location<'static>,
     is_future: bool,
+    /// Also `Running` if an immediate shutdown has handed the task back. Never `Blocked`: the second record says that.
+    state: TaskState,
     since: Instant,
 }
 
 struct Running {
+    number: u64,
     record: TaskRecord,
     worker: Option<usize>,
     thread: ThreadId,
@@ -89,17 +90,20 @@ impl Tracker {
     pub(super) fn set_blocked(&self, is_blocked: bool) {
         let thread = thread::current().id();
         let mut state = self.state.lock();
-        let on_stack = state.running.iter_mut().filter(|(_, task)| task.thread == thread);
-        // The task that has begun last.
-        if let Some((_, task)) = on_stack.max_by_key(|(number, task)| (task.record.since, **number))
-        {
+        if let Some(task) = state.running.iter_mut().rfind(|task| task.thread == thread) {
             task.is_blocked = is_blocked;
         }
     }
 
     /// An immediate shutdown has emptied the queue.
     pub(crate) fn forget_queued(&self) {
-        self.state.lock().queued.clear();
+        let mut state = self.state.lock();
+        state.queued = 0;
+        for (_, record) in state.tasks.iter_mut() {
+            if record.state == TaskState::Queued {
+                record.state = TaskState::Running;
+            }
+        }
     }
 
     /// Lets the keeper look for stalls, if it does not. There is a task.
@@ -119,10 +123,10 @@ impl Tracker {
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
         let mut is_stalled = false;
         let mut state = self.state.lock();
-        for running in state.running.values_mut().filter(|running| is_due(running.record.since)) {
+        for running in state.running.iter_mut().filter(|running| is_due(running.record.since)) {
             is_stalled |= !mem::replace(&mut running.is_reported, true);
         }
-        if !state.queued.is_empty() && state.last_start.is_some_and(is_due) {
+        if state.queued > 0 && state.last_start.is_some_and(is_due) {
             is_stalled |= !mem::replace(&mut state.has_reported_queue, true);
         }
         is_stalled.then(|| Arc::clone(&watch.hook))
@@ -132,14 +136,15 @@ impl Tracker {
     pub(super) fn watch_again(&self) {
         let mut state = self.state.lock();
         state.is_watched = false;
-        if !state.queued.is_empty() || !state.running.is_empty() {
+        if state.queued > 0 || !state.running.is_empty() {
             self.begin_watch(state);
         }
     }
 
-    fn remove(&self, number: TaskNumber) {
+    fn remove(&self, number: u64) {
         let mut state = self.state.lock();
-        let _ = (state.queued.remove(&number), state.pending.remove(&number));
+        let state_of_removed = state.tasks.remove(number).map(|record| record.state);
+        state.queued -= usize::from(state_of_removed == Some(TaskState::Queued));
     }
 
     /// Returns the report of the pool of this name.
@@ -152,11 +157,8 @@ impl Tracker {
             state,
             since: now.saturating_duration_since(record.since),
         };
-        // A task that runs on top of another one has begun after it.
-        let mut tasks: Vec<&Running> = state.running.values().collect();
-        tasks.sort_by_key(|task| task.record.since);
         let mut threads: Vec<(ThreadId, RunningThread)> = Vec::new();
-        for task in tasks {
+        for task in &state.running {
             let state = if task.is_blocked { TaskState::Blocked } else { TaskState::Running };
             let info = info(&task.record, state);
             match threads.iter_mut().find(|(thread, _)| *thread == task.thread) {
@@ -175,14 +177,17 @@ impl Tracker {
                 }
             }
         }
-        let queued = state.queued.values().next();
-        let pending = state.pending.values().min_by_key(|record| record.since);
+        let oldest = |wanted| {
+            let tasks = state.tasks.iter().filter(|(_, record)| record.state == wanted);
+            let oldest = tasks.min_by_key(|(_, record)| record.since);
+            oldest.map(|(_, record)| info(record, wanted))
+        };
         Report {
             pool,
             stats,
             running: threads.into_iter().map(|(_, thread)| thread).collect(),
-            oldest_queued: queued.map(|record| info(record, TaskState::Queued)),
-            oldest_pending: pending.map(|record| info(record, TaskState::Pending)),
+            oldest_queued: oldest(TaskState::Queued),
+            oldest_pending: oldest(TaskState::Pending),
         }
     }
 }
@@ -192,12 +197,12 @@ impl Attach for Arc<Tracker> {
         let now = Instant::now();
         let Submission { line: location, is_future, .. } = submission;
         let mut state = self.state.lock();
-        let number = state.next;
-        state.next += 1;
-        if state.queued.is_empty() {
+        if state.queued == 0 {
             (state.last_start, state.has_reported_queue) = (Some(now), false);
         }
-        state.queued.insert(number, TaskRecord { location, is_future, since: now });
+        state.queued += 1;
+        let record = TaskRecord { location, is_future, state: TaskState::Queued, since: now };
+        let number = state.tasks.push(record);
         self.begin_watch(state);
         Some(Box::new(Tracked { tracker: Arc::clone(self), number }))
     }
@@ -206,7 +211,7 @@ impl Attach for Arc<Tracker> {
 /// The record of one task.
 struct Tracked {
     tracker: Arc<Tracker>,
-    number: TaskNumber,
+    number: u64,
 }
 
 impl Enter for Tracked {
@@ -215,17 +220,21 @@ impl Enter for Tracked {
         let current = thread::current();
         let probed = probe::ThreadId::of_current();
         let mut state = self.tracker.state.lock();
-        let record = if let Some(record) = state.queued.remove(&self.number) {
-            (state.last_start, state.has_reported_queue) = (Some(now), false);
-            record
-        } else if let Some(record) = state.pending.remove(&self.number) {
-            record
-        } else {
+        let record = state.tasks.get_mut(self.number);
+        let Some(record) = record.filter(|record| record.state != TaskState::Running) else {
             // The future has ended, or an immediate shutdown has handed the task back.
             return Box::new(());
         };
+        let was_queued = mem::replace(&mut record.state, TaskState::Running) == TaskState::Queued;
+        record.since = now;
+        let record = *record;
+        if was_queued {
+            state.queued -= 1;
+            (state.last_start, state.has_reported_queue) = (Some(now), false);
+        }
         let running = Running {
-            record: TaskRecord { since: now, ..record },
+            number: self.number,
+            record,
             worker: worker_index_of(self.tracker.pool),
             thread: current.id(),
             name: current.name().map(str::to_owned),
@@ -234,7 +243,7 @@ impl Enter for Tracked {
             is_blocked: false,
             is_reported: false,
         };
-        state.running.insert(self.number, running);
+        state.running.push(running);
         self.tracker.begin_watch(state);
         Box::new(OnStack { tracker: Arc::clone(&self.tracker), number: self.number })
     }
@@ -253,17 +262,16 @@ impl Drop for Tracked {
 /// Dropped when the task has run, or the poll has ended.
 struct OnStack {
     tracker: Arc<Tracker>,
-    number: TaskNumber,
+    number: u64,
 }
 
 impl Drop for OnStack {
     fn drop(&mut self) {
         let mut state = self.tracker.state.lock();
-        let ended = state.running.remove(&self.number);
-        if let Some(Running { record, .. }) = ended.filter(|task| task.record.is_future) {
+        state.running.retain(|running| running.number != self.number);
+        if let Some(record) = state.tasks.get_mut(self.number).filter(|record| record.is_future) {
             // If that poll was the last one, its thread ends the future next, and removes the record.
-            let record = TaskRecord { since: Instant::now(), ..record };
-            state.pending.insert(self.number, record);
+            (record.state, record.since) = (TaskState::Pending, Instant::now());
         }
     }
 }

@@ -13,7 +13,6 @@ type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 
 thread_local! {
     /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
-    #[allow(clippy::missing_const_for_thread_local, reason = "the model checker's macro does not know `const`")]
     static STEPS: RefCell<Option<VecDeque<Deferral>>> = RefCell::new(None);
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::BuildError;
 use crate::runtime::in_flight::InFlight;
-use crate::runtime::metrics::{CallerMetrics, Sums, WorkerMetrics};
+use crate::runtime::metrics::{CallerMetrics, Sums};
 use crate::runtime::policy::ViewId;
 use crate::stats::Stats;
 use crate::sync::{Counter, Hint};
@@ -144,20 +144,12 @@ impl ViewCore {
         }
     }
 
-    pub(crate) fn count(&self, count: impl FnOnce(&WorkerMetrics)) {
-        self.metrics.count(count);
-    }
-
     /// Counts the outcome of a job that was run. What follows may be the end of a join.
     pub(crate) fn end(&self, outcome: &Outcome) {
         let is_end = outcome.is_end();
-        self.count(|metrics| {
-            metrics.record(outcome);
-            if is_end {
-                metrics.count_returned(1);
-            }
-        });
+        self.metrics.lock().record(outcome);
         if is_end {
+            self.metrics.lock().count_returned(1);
             self.finish(1);
         }
     }
@@ -165,7 +157,7 @@ impl ViewCore {
     /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
     pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
         let mut sums = Sums::default();
-        self.count(|metrics| metrics.add_to(&mut sums));
+        self.metrics.lock().add_to(&mut sums);
         sums.describe(stats, self.in_flight.count(), queued());
         stats.rejected = self.rejected.get();
     }

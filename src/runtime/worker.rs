@@ -262,7 +262,7 @@ impl Worker {
         };
         let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
-        let (taken, has_more) = shared.policy.take(held, pop_default, queued);
+        let (taken, has_more) = shared.policy.take(held, pop_default, &queued);
         let ViewJob { job, view } = taken?;
         context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         self.view = view;
@@ -294,7 +294,7 @@ impl Worker {
     fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
         let view = self.view.take().expect("the job is of a view");
         self.begin(is_new);
-        view.count(WorkerMetrics::count_begin);
+        view.metrics.lock().count_begin();
         let task = RunningTask { pool: self.shared.id(), view: Some(view) };
         replace_task(Some(task));
         let mut outcome = job.run_in_place();

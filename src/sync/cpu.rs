@@ -41,7 +41,10 @@ pub(crate) fn count_cpus() -> usize {
     reason = "the standard library does not tell on which CPUs another thread may run"
 )]
 fn count_as_main_thread() -> Option<usize> {
-    use std::{mem, process, thread};
+    use std::sync::Arc;
+    use std::{mem, process};
+
+    use crate::sync::start_thread;
 
     let affinity_of = |thread| {
         // SAFETY: it is an array of integers, for which zero is valid.
@@ -58,16 +61,18 @@ fn count_as_main_thread() -> Option<usize> {
         return None;
     }
     // On a thread of its own: the caller stays where it is pinned.
+    let counted = Arc::new(Counter::default());
+    let there = Arc::clone(&counted);
     let count_there = move || {
         // If the system refuses, the thread keeps the caller's affinity.
         // SAFETY: the pointer is valid for reads of this size during the call.
         let _ = unsafe { libc::sched_setaffinity(0, size_of_val(&main), &raw const main) };
-        num_cpus::get()
+        there.raise(num_cpus::get());
     };
-    let counted = thread::Builder::new().name("elastipool-cpus".into()).spawn(count_there);
+    let thread = start_thread("elastipool-cpus".into(), None, Box::new(count_there));
+    let is_counted = thread.is_ok_and(|thread| thread.join().is_ok());
     // Without a thread, and so without the quota.
-    let of_main = || usize::try_from(count).ok();
-    counted.ok().and_then(|thread| thread.join().ok()).or_else(of_main)
+    if is_counted { Some(counted.get()) } else { usize::try_from(count).ok() }
 }
 
 /// As above, where threads have no affinity that `num_cpus` looks at.

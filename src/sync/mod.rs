@@ -216,7 +216,7 @@ pub(crate) fn default_stack_size() -> usize {
 pub(crate) fn start_thread(
     name: String,
     stack_size: Option<usize>,
-    body: impl FnOnce() + Send + 'static,
+    body: Box<dyn FnOnce() + Send>,
 ) -> io::Result<ThreadHandle<()>> {
     #[cfg(elastipool_loom)]
     if REFUSE_NEXT.replace(false) {

@@ -118,7 +118,7 @@ mod tests {
         const CHILD: &str = "ELASTIPOOL_TEST_CHILD";
         let name = "sync::unwind::tests::a_panic_of_the_pools_own_code_aborts_the_process";
         if env::var_os(CHILD).is_some() {
-            let thread = start_thread("own".to_owned(), None, || panic!("on purpose"));
+            let thread = start_thread("own".to_owned(), None, Box::new(|| panic!("on purpose")));
             let _ = thread.expect("the system has a thread").join();
             return;
         }

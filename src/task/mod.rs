@@ -6,6 +6,7 @@ pub(crate) mod closure;
 pub(crate) mod expiry;
 pub(crate) mod future_cell;
 pub(crate) mod job;
+pub(crate) mod numbered;
 pub(crate) mod paged;
 pub(crate) mod pending;
 pub(crate) mod promise;

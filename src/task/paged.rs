@@ -84,9 +84,12 @@ impl<T> Paged<T> {
     }
 
     /// Removes and returns all values.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
-        let pages = mem::replace(self, Paged::new()).pages;
-        pages.into_iter().flatten().map(|(_, value)| value)
+    pub(crate) fn drain(&mut self) -> Vec<T> {
+        let mut values = Vec::with_capacity(self.len);
+        for page in &mut mem::replace(self, Paged::new()).pages {
+            values.extend(page.drain());
+        }
+        values
     }
 }
 
@@ -112,12 +115,12 @@ mod tests {
             }
         }
         stored.drain(100..).for_each(|(key, value)| assert_eq!(paged.remove(key), value));
-        let mut left: Vec<_> = paged.drain().collect();
+        let mut left = paged.drain();
         left.sort_unstable();
         let mut expected: Vec<_> = stored.into_iter().map(|(_, value)| value).collect();
         expected.sort_unstable();
         assert_eq!(left, expected);
-        assert_eq!(paged.drain().count(), 0);
+        assert!(paged.drain().is_empty());
     }
 
     #[test]

@@ -179,7 +179,7 @@ impl ListState {
     fn take_cancelled(&mut self) -> Vec<Weak<dyn Run>> {
         if self.must_cancel() {
             self.is_cancelled = true;
-            self.cancelled = self.pending.drain().collect();
+            self.cancelled = self.pending.drain();
         }
         mem::take(&mut self.cancelled)
     }

@@ -115,7 +115,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(!self.token.is_cancelled()).then(|| self.pending.insert(future))"
         => "Some(self.pending.insert(future))", Model("groups::cancel_versus_a_future_of_a_group");
     "group: a cancel does not reach pending futures", "src/group/state.rs",
-        "        after.extend(self.pending.drain().map(Effect::Cancel));\n"
+        "        after.extend(self.pending.drain().into_iter().map(Effect::Cancel));\n"
         => "", Model("groups::a_failure_versus_a_future");
     "token: no look under the lock", "src/token.rs",
         "        if self.token.is_cancelled() {\n            self.place = None;"

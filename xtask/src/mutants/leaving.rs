@@ -117,8 +117,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.registry.exited.notify_all();\n"
         => "", Test("law_09_gone", "slow_thread_locals");
     "law 9: stop hooks that wait do not learn of each other", "src/runtime/registry.rs",
-        "state.waiting.insert(key);\n            self.exited.notify_all();"
-        => "state.waiting.insert(key);", Test("law_09_gone", "two_stop_hooks");
+        "state.waiting.push(key);\n            self.exited.notify_all();"
+        => "state.waiting.push(key);", Test("law_09_gone", "two_stop_hooks");
     "law 9: a joiner does not learn that another one has joined the threads", "src/runtime/registry.rs",
         "state.unjoined -= joined;\n            self.exited.notify_all();"
         => "state.unjoined -= joined;", Test("law_09_gone", "two_clones");
@@ -147,11 +147,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                self.keeper.recheck();\n"
         => "", Model("hooks::the_keeper_versus_the_end");
     "keeper: the pool does not wait for its exit", "src/runtime/registry.rs",
-        "        self.threads.insert(key, handle);\n        self.unjoined += 1;\n"
-        => "        self.threads.insert(key, handle);\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
+        "        self.threads.push((key, handle));\n        self.unjoined += 1;\n"
+        => "        self.threads.push((key, handle));\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/runtime/spawn.rs",
-        "        let started = start_thread(name, Some(stack_size), move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
-        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let started = start_thread(name, Some(stack_size), move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+        "        let body = move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let body = move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "recycling: a start in a pool that is over leaves the stale entries", "src/runtime/spawn.rs",
         ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"
         => "?;", Test("workers", "the_entry_of_a_cancelled_task");

@@ -5,7 +5,7 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "map: its drop cancels nothing", "src/map.rs",
-        "        handles.values().for_each(JoinHandle::cancel);\n"
+        "        handles.iter().for_each(|(_, handle)| handle.cancel());\n"
         => "", Test("scope", "dropping_it_cancels");
     "map: it goes on after an error", "src/map.rs",
         "is_some_and(|is_last| is_last(&value))"
@@ -14,8 +14,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                Err(refusal) => {\n                    self.inputs = None;\n"
         => "                Err(refusal) => {\n", Test("scope", "a_closed_pool_ends_it");
     "map: a worker runs no call itself while it waits for any result", "src/join_handle/set.rs",
-        "values_mut().any("
-        => "values_mut().take(0).any(", Test("scope", "nested_ones_need_no_second_thread");
+        "iter_mut().any("
+        => "iter_mut().take(0).any(", Test("scope", "nested_ones_need_no_second_thread");
     "map: the only worker submits more and more calls behind stale entries", "src/map.rs",
         "if is_behind { 1 }"
         => "if is_behind && self.taken == 0 { 1 }", Unit("map::tests::the_only_worker_leaves_few_entries");

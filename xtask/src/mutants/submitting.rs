@@ -150,8 +150,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.0.0.decrement();\n"
         => "", Test("queues", "own_queue");
     "capacity: a refused submitter stays in the queue", "src/runtime/capacity.rs",
-        "        (refused, *submitters) = "
-        => "        (*submitters, refused) = ", Unit("capacity::tests::a_submitter_to_a_closed_view");
+        "if is_refused { &mut refused }"
+        => "if !is_refused { &mut refused }", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "a full queue hides that the view is closed", "src/runtime/submit.rs",
         "        } else if self.is_view_closed() {\n"
         => "        } else if false {\n", Test("views", "a_closed_view_of_a_full_pool");

@@ -38,8 +38,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
     "views: a limited view counts as more work", "src/runtime/policy.rs",
-        "self.busy.iter().map(|id| &self.views[id]).filter(may_start);"
-        => "self.busy.iter().map(|id| &self.views[id]);", Unit("policy::tests::items_of_each_view");
+        "self.busy.iter().map(|id| self.view(*id)).filter(may_start);"
+        => "self.busy.iter().map(|id| self.view(*id));", Unit("policy::tests::items_of_each_view");
     "priority: a lower one starves", "src/runtime/policy.rs",
         "const MAX_PASSED: usize = 18;"
         => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
@@ -86,6 +86,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.shared = state.shared - shared(before) + shared(terms);\n"
         => "        let _ = shared;\n", Unit("policy::tests::items_of_each_view");
     "view: a join does not wait for the task's end", "src/runtime/view.rs",
-        "        if is_end {\n            self.finish(1);\n        }"
-        => "        let _ = is_end;", Test("views", "a_join_waits_for_the_view_alone");
+        "            self.metrics.lock().count_returned(1);\n            self.finish(1);\n"
+        => "            self.metrics.lock().count_returned(1);\n", Test("views", "a_join_waits_for_the_view_alone");
 };

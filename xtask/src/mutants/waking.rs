@@ -48,8 +48,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                    return counts.claim_idle(limit, MAX_SEARCHING);\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
         => "                    let _ = MAX_SEARCHING;\n                    if !counts.load().has_spare_capacity(limit) {\n                        return false;\n                    }\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/runtime/spawn.rs",
-        "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));"
-        => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, move || worker::run(start)));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
+        "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));"
+        => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "capacity: a worker that rests leaves a permit free", "src/runtime/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/runtime/stall.rs",
