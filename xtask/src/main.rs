@@ -1,5 +1,5 @@
-//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`, `cargo xtask names` and
-//! `cargo xtask examples`.
+//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`, `cargo xtask names`,
+//! `cargo xtask examples` and `cargo xtask weight`.
 //!
 //! All run in CI; nothing here is published.
 
@@ -8,6 +8,7 @@ mod mutants;
 mod names;
 mod protocol;
 mod tree;
+mod weight;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ usage: cargo xtask COMMAND
   names               see that a type is defined once, and that comments and mutants name what exists
   examples            see that the documentation of each public item has an example, and that
                       names of other crates lead to ours
+  weight [--update]   see that small programs with a pool do not grow (--update: write what they weigh now)
 ";
 
 fn main() -> ExitCode {
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Some("mutants") => mutants::run(&rest),
         Some("names") => names::run(),
         Some("examples") => examples::run(),
+        Some("weight") => weight::run(&rest),
         _ => {
             eprint!("{HELP}");
             false
