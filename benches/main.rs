@@ -1,8 +1,5 @@
-//! Says what `cargo run` without a package's name cannot know.
+//! A package needs a target that is no bench: this one says how to run them.
 
 fn main() {
-    println!(
-        "Which one? The README lists the programs: start with `cargo run --release -p checksum`."
-    );
-    println!("`cargo bench` runs the benches.");
+    println!("cargo bench --package benches");
 }
