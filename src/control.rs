@@ -290,10 +290,10 @@ impl ThreadPool {
     /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
     ///
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
-    /// - Spawned futures that were polled before are cancelled, and their handles resolve at once. A worker drops them, not the
+    /// - Spawned futures that were polled before are cancelled. A worker drops them, not the
     ///   caller, which may hold a lock that their destructors take. So they wait until a worker is free or one enters a
-    ///   [blocking region](crate::blocking()). A future that is being polled is dropped at the end of that poll.
-    ///   The handle of a [scope](Self::scope)'s future resolves after that drop.
+    ///   [blocking region](crate::blocking()). A future that is being polled is dropped at the end of that poll. The handles resolve
+    ///   after that drop.
     /// - Spawned futures that were never polled are among the returned tasks.
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
     ///   scope or group reports it.

@@ -181,7 +181,7 @@ impl Accepted<'_> {
         F: Future<Output: Send> + Send + 'static,
     {
         let (promise, handle) = JoinHandle::new(self.route, own.expiry());
-        self.enqueue_with_handle(FutureTask::task(future, Some(promise), own), handle)
+        self.enqueue_with_handle(FutureTask::task(future, promise, own), handle)
     }
 }
 

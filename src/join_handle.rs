@@ -4,8 +4,6 @@
 // sorting them.
 mod waiting;
 
-pub(crate) mod cancelling;
-
 pub(crate) mod abort;
 
 pub(crate) mod set;

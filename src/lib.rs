@@ -155,9 +155,9 @@
 //!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
 //!     waits cost no thread while enough of the stack is left. This holds for waits by this crate's calls, and for what a future of
 //!     [`complete`](ThreadPool::complete) awaits. A closure that waits inside another crate's `block_on` [says so by
-//!     `blocking`](crate::guide::blocking), or is found by a pool that [measures](Growth::Measured). Two kinds of wait could
+//!     `blocking`](crate::guide::blocking), or is found by a pool that [measures](Growth::Measured). Three kinds of wait could
 //!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
-//!     tasks, and a wait for a group in one of its own tasks. Their forms with a timeout return `false` or `None` at once. None of them panics while its
+//!     tasks, a wait for a group in one of its own tasks, and one for a handle in its own task. Their forms with a timeout return `false` or `None` at once. None of them panics while its
 //!     thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
@@ -285,7 +285,6 @@ pub use handed_back::Task;
 pub use handler::Handler;
 pub use join_handle::JoinHandle;
 pub use join_handle::abort::AbortHandle;
-pub use join_handle::cancelling::Cancelling;
 pub use join_handle::set::JoinSet;
 pub use map::{Map, MapStream};
 pub use permit::Permit;

@@ -372,7 +372,7 @@ impl Accepted<'_> {
     pub(crate) fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
         let own = TaskRoute::own(self.route, self.line, false);
         let (promise, handle) = JoinHandle::new(self.route, own.expiry());
-        self.enqueue_with_handle(FutureTask::task(Call(closure), Some(promise), own), handle)
+        self.enqueue_with_handle(FutureTask::task(Call(closure), promise, own), handle)
     }
 }
 

@@ -105,7 +105,6 @@ const CASES: Cases = cases! {
     "await_complete_timeout, polled" => polled().await_complete_timeout(LIMIT);
     "poll, polled" => pin!(polled()).poll(&mut Context::from_waker(Waker::noop()));
     "cancel_and_wait, polled" => polled().cancel_and_wait();
-    "poll of cancelling, polled" => pin!(polled().cancelling()).poll(&mut Context::from_waker(Waker::noop()));
     "scoped await_complete" => in_closed(|scope| scope.evaluate(|| ()).await_complete());
     "scoped await_complete, polled" => scoped(|handle| handle.await_complete());
     "scoped try_await_complete, polled" => scoped(|handle| handle.try_await_complete());

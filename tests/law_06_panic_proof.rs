@@ -236,7 +236,7 @@ fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
             drop(handle);
         },
         |handle| handle.cancel(),
-        |handle| drop(handle.cancelling()),
+        |handle| drop(handle.cancel_on_drop()),
         |handle| drop(handle.shared().clone()),
         |handle| {
             let unwinds = catch_unwind(AssertUnwindSafe(|| {

@@ -159,7 +159,7 @@ fn cancelled_tasks_behind_a_busy_worker() {
                     let task = move || _ = std::hint::black_box(captured);
                     match number % 5 {
                         0 => inner.evaluate(task).cancel(),
-                        1 => drop(inner.evaluate(task).cancelling()),
+                        1 => drop(inner.evaluate(task).cancel_on_drop()),
                         2 => drop(group.evaluate(task)),
                         3 => drop(late.evaluate(task).try_await_complete()),
                         _ => {

@@ -89,7 +89,6 @@ type Settle<E, T> = fn(&mut Member<E>, Option<Promise<T>>, Result<T, Payload>) -
 
 /// The membership of a task, and the promise of its handle, if it has one.
 pub(super) struct MemberSink<E, T> {
-    /// Also `None` once a canceller has taken it.
     promise: Option<Promise<T>>,
     member: Member<E>,
     settle: Settle<E, T>,
@@ -108,7 +107,7 @@ impl<E> Member<E> {
     /// Returns the receiver of the result of a task with a handle.
     pub(super) fn sink_with_handle<T>(mut self, promise: Promise<T>) -> MemberSink<E, T> {
         let settle = |member: &mut Member<E>, promise: Option<Promise<_>>, result| {
-            member.settle_handle(promise.expect("a cancelled task has no result"), result)
+            member.settle_handle(promise.expect("a task has one result"), result)
         };
         self.end = TaskEnd::Dropped { has_handle: true };
         MemberSink { promise: Some(promise), member: self, settle }
@@ -122,10 +121,6 @@ impl<E: Send + 'static, T: Send + 'static> Sink<T> for MemberSink<E, T> {
 
     fn is_cancelled(&self) -> bool {
         self.member.is_cancelled()
-    }
-
-    fn take_promise(&mut self) -> Option<Promise<T>> {
-        self.promise.take()
     }
 
     fn call<R>(&self, f: impl FnOnce() -> R) -> R {

@@ -3,14 +3,19 @@
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::JoinHandle;
 use super::abort::settle_and_cancel;
 use crate::error::JoinError;
 use crate::runtime::awaited::run_awaited_task;
+use crate::runtime::future_task::is_own_task;
 use crate::runtime::region::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::task::expiry::Expiry;
+
+/// The panic of a wait that would never return.
+const IS_OWN: &str = "a task waits for its own handle, which resolves when the task is gone: it would wait for its own end";
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
@@ -21,7 +26,7 @@ impl<T> JoinHandle<T> {
     /// If the task panicked, resumes that panic. If the task was cancelled or expired, panics.
     /// [`try_await_complete`](Self::try_await_complete) returns an error in each of these cases.
     ///
-    /// Panics also if a poll has returned the result.
+    /// Panics also if a poll has returned the result, or if the task itself waits, whose end it would wait for.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -52,7 +57,7 @@ impl<T> JoinHandle<T> {
     /// If the task panicked, was cancelled or expired.
     ///
     /// # Panics
-    /// If a poll has returned the result.
+    /// If a poll has returned the result, or if the task itself waits, whose end it would wait for.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -109,8 +114,9 @@ impl<T> JoinHandle<T> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }
 
-    /// Cancels the task, unless it is a running closure. Does not wait for a worker. To wait until the task is gone, use
-    /// [`cancel_and_wait`](Self::cancel_and_wait) or [`cancelling`](Self::cancelling).
+    /// Cancels the task, unless it is a running closure. Does not wait for a worker. The handle resolves when the task is gone: its
+    /// closure or future has been dropped, with all that it holds, and no thread runs it. So to wait for that, wait for the handle, or
+    /// `.await` it.
     ///
     /// - A task that is queued or waits for a slot of its [group](crate::TaskGroup::limit), or a future that is not being
     ///   polled: this call drops it, with all that it holds, and its handle
@@ -118,7 +124,7 @@ impl<T> JoinHandle<T> {
     ///   destructor that runs so itself, 32 levels deep, the call leaves the task to a worker.)
     /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
     /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
-    /// - A task that was [handed back](crate::ThreadPool::shutdown_now): its handle resolves at once. Its new owner drops it.
+    /// - A task that was [handed back](crate::ThreadPool::shutdown_now): its new owner drops it.
     /// - A task that has [expired](crate::ViewBuilder::queue_timeout): it is dropped, and the handle resolves to "expired".
     ///
     /// ```
@@ -134,6 +140,30 @@ impl<T> JoinHandle<T> {
         if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
             settle_and_cancel(&self.origin, task);
         }
+    }
+
+    /// [Cancels](Self::cancel) the task and blocks until it is gone. Of a closure that runs, waits for the end.
+    ///
+    /// A worker waits in a [blocking region](crate::blocking()). In async code, call `cancel`, then `.await` the handle.
+    ///
+    /// # Errors
+    /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.
+    ///
+    /// # Panics
+    /// If a poll of the handle has returned the result, or in the task itself, which would wait for its own end.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let file = std::sync::Arc::new("a file");
+    /// let user = std::sync::Arc::clone(&file);
+    /// let handle = pool.evaluate(move || user.len());
+    /// let _ = handle.cancel_and_wait(); // the length, or "cancelled"
+    /// assert_eq!(std::sync::Arc::strong_count(&file), 1);
+    /// ```
+    #[track_caller]
+    pub fn cancel_and_wait(self) -> Result<T, JoinError> {
+        self.cancel();
+        self.try_await_complete()
     }
 
     /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an
@@ -165,10 +195,15 @@ impl<T> JoinHandle<T> {
     }
 
     /// Like [`wait`](Self::wait), but runs no task.
+    #[track_caller]
     pub(crate) fn wait_for_others(
         &mut self,
         deadline: Option<Instant>,
     ) -> Option<Result<T, JoinError>> {
+        if deadline.is_none() && self.task.as_ref().is_some_and(is_own_task) {
+            assert!(thread::panicking(), "{IS_OWN}");
+            return Some(Err(JoinError::cancelled()));
+        }
         let pool = Dependency::Pool(self.origin.pool);
         let expiry = self.origin.expiry().cloned();
         let is_before = |expiry: &Arc<Expiry>| deadline.is_none_or(|end| expiry.deadline() < end);

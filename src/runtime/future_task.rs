@@ -5,19 +5,19 @@
 //! queued again by its [waker](crate::waker).
 //!
 //! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
-//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it settles the handle at once, and queues the future
-//! if it was in no queue. The thread that takes it from the queue drops it. In all other cases the handle is settled after the
-//! future has been dropped. A waiter that must know of the drop asks the cell as well
-//! ([`poll_gone`](crate::task::job::Run::poll_gone)).
+//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it queues the future if it was in no queue, and the thread that
+//! takes it from there, or its new owner, drops it. The handle is settled after the future has been dropped.
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
 //! **Types.** Each call site has a future of its own type, so little here depends on it: [`Pollable`], [`end`] and what only
 //! forgets the type are compiled for each future.
 
+use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::mem::{self, ManuallyDrop};
 use std::pin::{Pin, pin};
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
@@ -25,11 +25,12 @@ use crate::runtime::context::{CallerMark, mark_caller};
 use crate::runtime::region::{Dependency, wait_for};
 use crate::runtime::route::{Route, TaskRoute};
 use crate::runtime::submit::is_boxed;
+use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
 use crate::task::closure::Closure;
 use crate::task::future_cell::{
-    CancelledFuture, Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
+    Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
@@ -73,7 +74,41 @@ impl Job {
     }
 }
 
-/// A future and the receiver of its output.
+// Read when a wait for a handle is about to block.
+#[cfg(not(elastipool_loom))]
+thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+#[cfg(elastipool_loom)]
+thread_local! {
+    static OWN: Cell<usize> = Cell::new(0);
+}
+
+/// The task with a header runs, or is dropped, on the calling thread until this is dropped. Holds the address of the task below it.
+struct OwnTask(usize);
+
+impl OwnTask {
+    #[inline(always)]
+    fn begin(header: &Header) -> Self {
+        OwnTask(OWN.try_with(|own| own.replace(ptr::from_ref(header).addr())).unwrap_or(0))
+    }
+}
+
+impl Drop for OwnTask {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let _ = OWN.try_with(|own| own.set(self.0));
+    }
+}
+
+/// Whether the calling thread runs or drops this task, so that a wait for its end would never return.
+pub(crate) fn is_own_task(task: &Weak<dyn Run>) -> bool {
+    OWN.try_with(|own| own.get() == task.as_ptr().addr()).unwrap_or(false)
+}
+
+/// A future and the receiver of its output. The address of its header is its own.
+#[repr(transparent)]
 pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
     cell: FutureCell<F, K, TaskRoute>,
 }
@@ -182,6 +217,7 @@ fn drive<'a>(
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Driven<'a> {
+    let _own = OwnTask::begin(header);
     let (owner, moment, polls) = match header.take(action) {
         TakenFuture::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
         TakenFuture::ToDrop(owner, moment) => (owner, moment, false),
@@ -351,10 +387,6 @@ where
         ManuallyDrop::into_inner(outcome)
     }
 
-    fn poll_gone(&self, waker: &Waker) -> Poll<()> {
-        self.cell.header().poll_gone(waker)
-    }
-
     fn take_if_stale(&self) -> bool {
         self.cell.header().is_first_stale()
     }
@@ -365,11 +397,7 @@ where
     }
 
     fn cancel(self: Arc<Self>) {
-        // The thread that drops the future may be faster. Then it settles the handle, and `found` is `None`.
-        let CancelledFuture { found, submit } = self.cell.cancel(Sink::take_promise);
-        let promise = found.flatten();
-        discard(promise);
-        if let Some(left) = submit {
+        if let Some(left) = self.cell.header().cancel() {
             self.submit(left.take(&self));
         }
     }
@@ -398,6 +426,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
         self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
             // Without drop glue here, for each type. `end` contains panics.
+            let _own = OwnTask::begin(cell.header());
             let mut last = ManuallyDrop::new(LastEnd::begin(cell.shared()));
             end(cell, owner, None, &mut last.outcome);
             ManuallyDrop::into_inner(last).finish();

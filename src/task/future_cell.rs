@@ -5,11 +5,7 @@
 //! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
 //!    before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after `DONE`; then [`Ended`] has what was
 //!    the owner's. An owner knows the header only, not the type of the future: a cell checks that the owner is its own.
-//! 2. A canceller, while it holds the lock and `SCHEDULED` and `CANCELLED` are set. There is no owner then. The
-//!    thread that becomes the owner of a cancelled future passes through the lock first. Either it does so after the
-//!    canceller, or the canceller sees that the word has left `SCHEDULED`. The word never returns there, so a
-//!    canceller cannot mistake a later state for this one.
-//! 3. The thread that has the last reference to the cell, exclusively. It becomes the owner, wherever the future is.
+//! 2. The thread that has the last reference to the cell, exclusively. It becomes the owner, wherever the future is.
 //!
 //! # References
 //! A waker is a pointer to the task, and a unit of the count in the state word. While the future has not ended, there is one
@@ -25,16 +21,15 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::{Arc, atomic};
-use std::task::{Poll, Waker};
+use std::task::Waker;
 use std::{process, ptr};
 
-use crate::sync::unwind::{discard, quietly};
-use crate::sync::{Mutex, MutexGuard, UnsafeCell};
+use crate::sync::{Mutex, UnsafeCell};
 use crate::task::job::{Action, Moment};
 use crate::task::pending::PendingKey;
 #[cfg(feature = "async")]
 use crate::task::state::WakerDropped;
-use crate::task::state::{State, Taken, TransitionToCancelled, TransitionToIdle};
+use crate::task::state::{State, Taken, TransitionToIdle};
 
 /// See the [module's documentation](self).
 ///
@@ -53,23 +48,12 @@ pub(crate) struct FutureCell<F, T, S> {
 /// What does not depend on the type of the future. Its methods are compiled once, those of the cell for each future.
 #[repr(C)]
 pub(crate) struct Header {
-    /// Cancellers and owners of a cancelled future meet here; a poll does not take it.
-    lock: Mutex<Listeners>,
+    /// Woken when the future is cancelled ([`Header::listen`]). In a box, because it is rare.
+    listener: Mutex<Option<Box<Waker>>>,
     state: State,
     /// The key among the pending futures, or zero. Only the owner uses it. Atomic, since any thread may borrow the header. Here
     /// it fits behind the state.
     pending_key: atomic::AtomicU32,
-}
-
-/// The wakers that a cancellation calls, boxed because they are rare.
-type Listeners = Option<Box<Wakers>>;
-
-#[derive(Default)]
-struct Wakers {
-    /// Woken when the future is cancelled ([`Header::listen`]).
-    cancelled: Option<Waker>,
-    /// Woken when the cancelled future has been dropped ([`Header::poll_gone`]).
-    gone: Option<Waker>,
 }
 
 struct Contents<F, T> {
@@ -95,15 +79,6 @@ pub(crate) enum TakenFuture<'a> {
     Idle(FutureOwner<'a>, Left<'a>),
     /// The caller does not own the future.
     Nothing,
-}
-
-/// The outcome of a cancellation.
-#[must_use]
-pub(crate) struct CancelledFuture<'a, R> {
-    /// What `early` returned, if the future had no owner.
-    pub(crate) found: Option<R>,
-    /// Whether the caller must submit the task, by this reference.
-    pub(crate) submit: Option<Left<'a>>,
 }
 
 /// The reference to the task that the owner of an idle future has forgotten.
@@ -134,24 +109,13 @@ pub(crate) struct Ended<'a, F, T, S> {
 /// its memory is reused.
 pub(crate) struct Last<'a, F, T, S> {
     cell: &'a FutureCell<F, T, S>,
-    /// Dropped after the future, also if that panics.
-    _sets_gone: Option<SetGone<'a>>,
     _owns: PhantomData<&'a mut F>,
-}
-
-/// Dropped after a cancelled future: wakes the thread that waits for that.
-struct SetGone<'a>(&'a Header);
-
-impl Drop for SetGone<'_> {
-    fn drop(&mut self) {
-        self.0.set_gone();
-    }
 }
 
 impl Header {
     fn new() -> Self {
-        let (lock, state) = (Mutex::new(None), State::new());
-        Header { lock, state, pending_key: atomic::AtomicU32::new(0) }
+        let (listener, state) = (Mutex::new(None), State::new());
+        Header { listener, state, pending_key: atomic::AtomicU32::new(0) }
     }
 
     /// Wakes the future. Returns whether the caller must submit the task.
@@ -173,8 +137,7 @@ impl Header {
         self.state.remove_waker()
     }
 
-    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before. A
-    /// canceller that does not get a running future wakes the waker of [`listen`](Self::listen).
+    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
     #[inline]
     pub(crate) fn take(&self, action: Action) -> TakenFuture<'_> {
         let taken = match action {
@@ -188,24 +151,10 @@ impl Header {
         };
         match taken {
             Taken::ToPoll => TakenFuture::ToPoll(FutureOwner(self)),
-            Taken::ToDrop(moment) => {
-                self.await_canceller();
-                TakenFuture::ToDrop(FutureOwner(self), moment)
-            }
+            Taken::ToDrop(moment) => TakenFuture::ToDrop(FutureOwner(self), moment),
             Taken::Idle => TakenFuture::Idle(FutureOwner(self), Left(self)),
-            Taken::Running => {
-                wake_cancelled(&self.lock.lock());
-                TakenFuture::Nothing
-            }
             Taken::Nothing => TakenFuture::Nothing,
         }
-    }
-
-    /// Waits for a canceller that touches the contents.
-    #[cold]
-    #[inline(never)]
-    fn await_canceller(&self) {
-        drop(self.lock.lock());
     }
 
     /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from its group's line for a slot, and gives
@@ -225,59 +174,26 @@ impl Header {
         self.state.leave_to_wakers()
     }
 
-    /// Cancels the future. If it has no owner, returns the lock, under which the caller may touch the contents. Otherwise
-    /// wakes the waker of [`listen`](Self::listen). Also returns whether the caller must submit the task.
-    fn cancel(&self) -> (Option<MutexGuard<'_, Listeners>>, Option<Left<'_>>) {
-        let transition = self.state.transition_to_cancelled();
-        let submit = (transition == TransitionToCancelled::Submit).then_some(Left(self));
-        if transition != TransitionToCancelled::DoNothing {
-            let listeners = self.lock.lock();
-            if self.state.is_cancelled_in_queue() {
-                return (Some(listeners), submit);
-            }
-            wake_cancelled(&listeners);
+    /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen). Returns whether the caller must submit
+    /// the task, by this reference.
+    #[must_use]
+    pub(crate) fn cancel(&self) -> Option<Left<'_>> {
+        let submits = self.state.transition_to_cancelled();
+        if let Some(waker) = &*self.listener.lock() {
+            waker.wake_by_ref();
         }
-        (None, submit)
-    }
-
-    /// Waits until a cancelled future has been dropped: `waker` is woken then, in place of an earlier one. Ready at once
-    /// if the future was not cancelled. The caller has cancelled the future.
-    pub(crate) fn poll_gone(&self, waker: &Waker) -> Poll<()> {
-        let waker = waker.clone();
-        let mut listeners = self.lock.lock();
-        // Checked under the lock, under which the bit is set and the waker taken: neither comes in between.
-        if !self.state.awaits_drop() {
-            drop(listeners);
-            return Poll::Ready(());
-        }
-        let before = listeners.get_or_insert_default().gone.replace(waker);
-        drop(listeners);
-        discard(before);
-        Poll::Pending
-    }
-
-    /// The cancelled future has been dropped: wakes the thread that waits for that.
-    fn set_gone(&self) {
-        let mut listeners = self.lock.lock();
-        self.state.set_gone();
-        let waker = listeners.as_mut().and_then(|wakers| wakers.gone.take());
-        drop(listeners);
-        if let Some(waker) = waker {
-            // Contained: this may be another executor's waker.
-            quietly(|| waker.wake());
-        }
+        submits.then_some(Left(self))
     }
 
     /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled. Returns whether it is
     /// cancelled already. For the future's owner.
     pub(crate) fn listen(&self, waker: &Waker) -> bool {
         // Register, then check. A canceller changes the state first and then reads the waker, so one sees the other.
-        let mut listeners = self.lock.lock();
-        let known = &mut listeners.get_or_insert_default().cancelled;
-        if !known.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            *known = Some(waker.clone());
+        let mut listener = self.listener.lock();
+        if !listener.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *listener = Some(Box::new(waker.clone()));
         }
-        drop(listeners);
+        drop(listener);
         self.state.is_cancelled()
     }
 
@@ -295,19 +211,7 @@ impl Header {
 
     /// Takes the future, unless it has ended. For the last reference.
     fn take_last(&mut self) -> bool {
-        if !self.state.transition_to_running_last() {
-            return false;
-        }
-        // `&mut self` orders this after every canceller; the model checker sees it only by the lock.
-        self.await_canceller();
-        true
-    }
-}
-
-/// The future was cancelled: wakes the thread that [listens](Header::listen).
-fn wake_cancelled(listeners: &Listeners) {
-    if let Some(waker) = listeners.as_ref().and_then(|wakers| wakers.cancelled.as_ref()) {
-        waker.wake_by_ref();
+        self.state.transition_to_running_last()
     }
 }
 
@@ -325,21 +229,6 @@ impl<F, T, S> FutureCell<F, T, S> {
 
     pub(crate) fn header(&self) -> &Header {
         &self.header
-    }
-
-    /// Cancels the future. If it has no owner, calls `early` with the rest of the contents, under the lock. Otherwise
-    /// wakes the waker of [`Header::listen`].
-    pub(crate) fn cancel<R>(&self, early: impl FnOnce(&mut T) -> R) -> CancelledFuture<'_, R> {
-        let (lock, submit) = self.header.cancel();
-        let found = lock.map(|lock| {
-            let found = self.contents.with_mut(|contents| {
-                // SAFETY: case 2 of the module's documentation. `lock` is held until after this.
-                early(unsafe { &mut (*contents).rest })
-            });
-            drop(lock);
-            found
-        });
-        CancelledFuture { found, submit }
     }
 
     /// Aborts the process if there is a waker, which would point to freed memory. For the last reference: no path leads there.
@@ -384,14 +273,13 @@ impl<F, T, S> FutureCell<F, T, S> {
     /// If `owner` is that of another future.
     pub(crate) fn end<'a>(&'a self, owner: FutureOwner<'a>) -> Ended<'a, F, T, S> {
         owner.assert_owns(&self.header);
-        let was_cancelled = self.header.state.transition_to_done();
+        self.header.state.transition_to_done();
         let rest = self.contents.with_mut(|contents| {
             // SAFETY: the rest was the owner's, which was this cell's, as checked above. There is no owner after `DONE`: it
             // is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        let sets_gone = was_cancelled.then(|| SetGone(&self.header));
-        let future = Last { cell: self, _sets_gone: sets_gone, _owns: PhantomData };
+        let future = Last { cell: self, _owns: PhantomData };
         Ended { future, rest, pending_key: self.header.pending_key() }
     }
 }

@@ -7,7 +7,6 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::Weak;
-use std::task::{Poll, Waker};
 
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::closure::{Closure, ClosureOr};
@@ -68,10 +67,6 @@ pub(crate) trait Run: Send + Sync {
     /// One method for all actions, since it is compiled for each type of closure or future.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome;
 
-    /// Waits until the closure or future of a cancelled task has been dropped: `waker` is woken then, in place of an
-    /// earlier one. Ready for a task that was not cancelled: its handle resolves after it was dropped.
-    fn poll_gone(&self, waker: &Waker) -> Poll<()>;
-
     /// Whether the entry that the task was submitted with is stale: the task was claimed or dropped without it. If it returns
     /// `true`, the caller must remove the entry from the queue.
     fn take_if_stale(&self) -> bool;
@@ -79,7 +74,7 @@ pub(crate) trait Run: Send + Sync {
     /// Withdraws the task of a removed entry from the pool, if it was not started.
     fn withdraw(&self, is_new: bool) -> Withdrawal;
 
-    /// Cancels the task: it is not started, or not polled again. Settles the promise at once unless the task is running.
+    /// Cancels the task: it is not started, or not polled again. Its owner drops it.
     fn cancel(self: Arc<Self>);
 }
 
@@ -276,11 +271,6 @@ pub(crate) trait Sink<R>: Send + 'static {
         false
     }
 
-    /// Returns the promise to drop on cancellation, if it must be dropped before the future.
-    fn take_promise(&mut self) -> Option<Promise<R>> {
-        None
-    }
-
     /// Calls `f`, which polls or drops the future.
     fn call<T>(&self, f: impl FnOnce() -> T) -> T {
         f()
@@ -303,17 +293,10 @@ impl Sink<()> for Detached {
     }
 }
 
-/// The promise of a handle. `None` once a canceller has taken it: then the future is not polled any more.
-impl<R: Send + 'static> Sink<R> for Option<Promise<R>> {
+/// The promise of a handle.
+impl<R: Send + 'static> Sink<R> for Promise<R> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
-        match self {
-            Some(promise) => settle(promise, result),
-            None => unreachable!("a future without a promise has no result"),
-        }
-    }
-
-    fn take_promise(&mut self) -> Option<Promise<R>> {
-        self.take()
+        settle(self, result)
     }
 }
 

@@ -78,7 +78,6 @@ impl Pending {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::sync::{Arc, Weak};
-    use std::task::{Poll, Waker};
 
     use super::Pending;
     use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
@@ -88,10 +87,6 @@ mod tests {
     impl Run for Nothing {
         fn advance(self: Arc<Self>, _: Action, _: Option<Begin<'_>>) -> Outcome {
             Outcome::Skipped
-        }
-
-        fn poll_gone(&self, _: &Waker) -> Poll<()> {
-            Poll::Ready(())
         }
 
         fn take_if_stale(&self) -> bool {

@@ -8,12 +8,11 @@
 //! | `NOTIFIED` | as `RUNNING`, and woken since the poll began | its owner moves it to `SCHEDULED` or `DONE` |
 //! | `DONE` | its last owner drops the future, or has dropped it | none |
 //!
-//! Five bits stand beside these states:
+//! Four bits stand beside these states:
 //!
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
 //! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), unless the poll that goes on is ready | set by a canceller |
-//! | `GONE` | `DONE` and `CANCELLED` | the future has been dropped | set by its last owner, under the cell's lock |
 //! | `HAS_ENTRY` | any state | the first entry is not stale | set at first; cleared when that entry is taken, or the future claimed or dropped |
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared with `HAS_ENTRY`, or when the future is withdrawn; no effect beside `CANCELLED` |
 //! | `HAS_LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
@@ -58,12 +57,11 @@ const NOTIFIED: u32 = 3;
 const DONE: u32 = 4;
 const CANCELLED: u32 = 8;
 const FRESH: u32 = 16;
-const GONE: u32 = 32;
 const HAS_LEFT: u32 = 64;
 const HAS_ENTRY: u32 = 128;
 const ONE_WAKER: u32 = 256;
 
-/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and `GONE` and `HAS_LEFT` come last.
+/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and `HAS_LEFT` comes last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -77,13 +75,12 @@ pub(super) struct State {
 pub(super) enum Taken {
     /// The caller owns the future, and polls it.
     ToPoll,
-    /// The caller owns the future, and drops it. Another canceller may still touch its contents, under the cell's lock.
+    /// The caller owns the future, and drops it.
     ToDrop(Moment),
     /// The caller has cancelled the future, and owns it. It was in no queue.
     Idle,
-    /// The caller has cancelled the future, which is running: its owner drops it after the poll, unless that is ready.
-    Running,
-    /// The caller does not own the future: the entry is stale, or the future was withdrawn, polled or cancelled before, or has ended.
+    /// The caller does not own the future: the entry is stale, or the future was withdrawn, is running, was polled or cancelled before,
+    /// or has ended.
     Nothing,
 }
 
@@ -106,18 +103,6 @@ pub(crate) enum WakerDropped {
     Submit,
     /// The future has ended, and no waker is left: the caller drops the reference that its last owner has left.
     Free,
-}
-
-/// The outcome of a cancellation.
-#[must_use]
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransitionToCancelled {
-    /// The future was idle: the caller submits it.
-    Submit,
-    /// The future was queued or running.
-    Cancelled,
-    /// The future was cancelled before and is running, or had ended.
-    DoNothing,
 }
 
 impl State {
@@ -175,7 +160,8 @@ impl State {
         }
     }
 
-    /// Cancels the future, and takes it if no thread runs it. One that was withdrawn is left as it is.
+    /// Cancels the future, and takes it if no thread runs it: the owner of a running one drops it after the poll, unless that is ready.
+    /// One that was withdrawn is left as it is.
     pub(super) fn transition_to_dropping(&self) -> Taken {
         let change = |now: u32| match now & STATE & !CANCELLED {
             _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,
@@ -189,7 +175,7 @@ impl State {
             Ok(before) => match before & STATE & !CANCELLED {
                 IDLE => Taken::Idle,
                 SCHEDULED => Taken::ToDrop(Moment::TakenFromQueue { is_new: before & FRESH != 0 }),
-                _ => Taken::Running,
+                _ => Taken::Nothing,
             },
         }
     }
@@ -265,39 +251,20 @@ impl State {
         latest!(self.word) >= ONE_WAKER
     }
 
-    /// Cancels the future.
-    pub(super) fn transition_to_cancelled(&self) -> TransitionToCancelled {
+    /// Cancels the future, which its owner drops. Returns whether the caller submits it: it was idle.
+    #[must_use]
+    pub(super) fn transition_to_cancelled(&self) -> bool {
         let before = self.update(|now| match now {
             IDLE | SCHEDULED => SCHEDULED | CANCELLED,
             RUNNING | NOTIFIED => now | CANCELLED,
             other => other,
         });
-        match before {
-            IDLE => TransitionToCancelled::Submit,
-            SCHEDULED | RUNNING | NOTIFIED => TransitionToCancelled::Cancelled,
-            // Perhaps by the drop of its last waker, which settles no handle (race 46).
-            _ if before == SCHEDULED | CANCELLED => TransitionToCancelled::Cancelled,
-            _ => TransitionToCancelled::DoNothing,
-        }
+        before == IDLE
     }
 
-    /// Ends the future. Only for its owner, who is the last one. Returns whether the future was cancelled: then the caller
-    /// calls [`set_gone`](Self::set_gone) when it has dropped the future.
-    pub(super) fn transition_to_done(&self) -> bool {
-        self.update(|now| DONE | (now & CANCELLED)) & CANCELLED != 0
-    }
-
-    /// A cancelled future has been dropped. The caller holds the cell's lock.
-    pub(super) fn set_gone(&self) {
-        // Relaxed: `awaits_drop` comes before or after it under the lock.
-        self.word.fetch_or(GONE, Ordering::Relaxed);
-    }
-
-    /// Whether the future was cancelled and has not been dropped. The caller holds the cell's lock.
-    pub(super) fn awaits_drop(&self) -> bool {
-        // Relaxed: the caller has cancelled the future, or found it cancelled, by a read-modify-write. For the rest, as
-        // in `set_gone`.
-        self.word.load(Ordering::Relaxed) & (CANCELLED | GONE) == CANCELLED
+    /// Ends the future. Only for its owner, who is the last one.
+    pub(super) fn transition_to_done(&self) {
+        self.update(|now| DONE | (now & CANCELLED));
     }
 
     /// Whether the first entry is stale, for a thread that has that entry.
@@ -310,13 +277,6 @@ impl State {
     pub(super) fn is_cancelled(&self) -> bool {
         // Acquire: the caller is about to drop the future.
         self.word.load(Ordering::Acquire) & CANCELLED != 0
-    }
-
-    /// Whether the future is cancelled and has no owner. For a canceller that holds the cell's lock.
-    pub(super) fn is_cancelled_in_queue(&self) -> bool {
-        // Relaxed: an owner that held the lock before had left `SCHEDULED` by then, and the lock orders that change
-        // before this load. A later owner waits for the lock before it touches the contents.
-        self.word.load(Ordering::Relaxed) & STATE == SCHEDULED | CANCELLED
     }
 
     /// Takes the future from wherever it is, unless it has ended. For the last reference.

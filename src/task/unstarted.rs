@@ -463,10 +463,6 @@ impl Run for Unstarted {
         task.run_telling(begin)
     }
 
-    fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
-        Poll::Ready(())
-    }
-
     /// At whichever end of a queue this entry is: there are enough others for the tasks.
     fn take_if_stale(&self) -> bool {
         let mut state = self.state.lock();

@@ -17,7 +17,7 @@ use common::{
 };
 #[cfg(feature = "async")]
 use common::{Trigger, hold_then, triggered, waited};
-use elastipool::{Cancelling, JoinHandle, RejectReason, TaskGroup, ThreadPool};
+use elastipool::{JoinHandle, RejectReason, TaskGroup, ThreadPool};
 use futures::FutureExt;
 
 fn pool(max_size: usize) -> ThreadPool {
@@ -328,11 +328,15 @@ fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
     }
 
     /// Cancels a task where the call does not drop it, since drops do not nest deeper.
-    fn cancelling(handle: JoinHandle<()>) -> Cancelling<()> {
+    fn cancelling(handle: JoinHandle<()>) -> JoinHandle<()> {
         let pool = pool(1);
         let gate = block(&pool);
         let (send, receive) = std::sync::mpsc::channel();
-        nest(&pool, 32, Box::new(move || send.send(handle.cancelling()).unwrap()));
+        let cancels = move || {
+            handle.cancel();
+            send.send(handle).unwrap();
+        };
+        nest(&pool, 32, Box::new(cancels));
         gate.open();
         receive.recv_timeout(LIMIT).unwrap()
     }

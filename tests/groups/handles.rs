@@ -405,7 +405,7 @@ const WAYS: [fn(JoinHandle<()>); 3] = [
         handle.cancel();
         assert!(is_cancelled(handle));
     },
-    |handle| drop(handle.cancelling()),
+    |handle| drop(handle.cancel_on_drop()),
     |handle| assert!(handle.cancel_and_wait().unwrap_err().is_cancelled()),
 ];
 

@@ -1,16 +1,16 @@
-//! `cancel_and_wait` and `cancelling` end when the task is gone, however far it has come.
+//! The handle of a cancelled task resolves when the task is gone, however far it has come.
 
 use crate::common;
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
-use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, settled, wait_until};
-use elastipool::{Cancelling, JoinError, JoinHandle, Task, ThreadPool};
+use common::{CountingWaker, Drops, Gate, HOUR, LIMIT, block, panic_text, settled, wait_until};
+use elastipool::{JoinError, JoinHandle, Task, ThreadPool};
 
 /// A value whose destructor passes a gate, and is counted after that.
 struct SlowDrop(Arc<Gate>, #[allow(dead_code, reason = "its drop is counted")] common::Dropped);
@@ -27,15 +27,16 @@ fn cancelled<T: Send + 'static>(handle: JoinHandle<T>) -> Result<T, JoinError> {
     settled(waiter.evaluate(|| handle.cancel_and_wait())).expect("the wait does not panic")
 }
 
-/// Asserts that the task is not gone until `open` is called, and that its waiter is woken then.
+/// Cancels the task. Asserts that it is not gone until `open` is called, and that its waiter is woken then.
 fn gone_after<T>(
-    cancelling: Cancelling<T>,
+    handle: JoinHandle<T>,
     drops: &Drops,
     open: impl FnOnce(),
 ) -> Result<T, JoinError> {
+    handle.cancel();
     let (wakes, waker) = CountingWaker::new();
-    let mut cancelling = pin!(cancelling);
-    let mut poll = || cancelling.as_mut().poll(&mut Context::from_waker(&waker));
+    let mut handle = pin!(handle);
+    let mut poll = || handle.as_mut().poll(&mut Context::from_waker(&waker));
     assert!(poll().is_pending());
     thread::yield_now();
     assert!(poll().is_pending());
@@ -75,7 +76,7 @@ fn a_closure_that_runs_is_waited_for() {
         1
     });
     gate.wait_for(1);
-    assert_eq!(gone_after(handle.cancelling(), &drops, || gate.open()).unwrap(), 1);
+    assert_eq!(gone_after(handle, &drops, || gate.open()).unwrap(), 1);
 }
 
 /// Another thread drops it, as the canceller of its group.
@@ -88,7 +89,7 @@ fn a_closure_that_is_being_dropped_is_not_gone() {
     let handle = group.evaluate(move || drop(captured));
     let canceller = thread::spawn(move || group.cancel());
     slow.wait_for(1);
-    let result = gone_after(handle.cancelling(), &drops, || slow.open());
+    let result = gone_after(handle, &drops, || slow.open());
     assert!(result.unwrap_err().is_cancelled());
     canceller.join().unwrap();
     gate.open();
@@ -104,7 +105,7 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     });
     let mut tasks = pool.shutdown_now();
     gate.open();
-    assert!(gone_after(one.cancelling(), &drops, || drop(tasks.remove(0))).is_err());
+    assert!(gone_after(one, &drops, || drop(tasks.remove(0))).is_err());
     tasks.remove(0).run();
     settled(other).unwrap();
 
@@ -116,7 +117,7 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     gate.open();
     let dropper = thread::spawn(move || drop(tasks));
     slow.wait_for(1);
-    assert!(gone_after(handle.cancelling(), &drops, || slow.open()).is_err());
+    assert!(gone_after(handle, &drops, || slow.open()).is_err());
     dropper.join().unwrap();
 }
 
@@ -138,7 +139,8 @@ fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
         assert_eq!(tasks.len(), 2);
         let (wakes, waker) = CountingWaker::new();
         for handle in [closure, other] {
-            let mut wait = handle.cancelling();
+            handle.cancel();
+            let mut wait = handle;
             if is_polled {
                 let context = &mut Context::from_waker(&waker);
                 assert!(pin!(&mut wait).poll(context).is_pending());
@@ -223,10 +225,10 @@ fn a_task_that_was_handed_back_is_gone_when_its_owner_drops_it() {
 const WAYS: [fn(JoinHandle<()>); 3] = [
     |handle| {
         handle.cancel();
-        assert!(handle.is_finished(), "a cancelled handle resolves at once");
+        assert!(handle.is_finished(), "this call has dropped the task");
         assert!(handle.try_await_complete().unwrap_err().is_cancelled());
     },
-    |handle| drop(handle.cancelling()),
+    |handle| drop(handle.cancel_on_drop()),
     |handle| assert!(handle.cancel_and_wait().unwrap_err().is_cancelled()),
 ];
 
@@ -340,7 +342,6 @@ fn a_chain_of_cancellations_does_not_nest_without_bound() {
         fn drop(&mut self) {
             if let Some(handle) = self.0.take() {
                 handle.cancel();
-                assert!(handle.is_finished(), "also if a worker drops it later");
             }
         }
     }
@@ -366,6 +367,68 @@ fn a_chain_of_cancellations_does_not_nest_without_bound() {
     let stats = pool.stats();
     assert!(stats.cancelled > 1);
     assert_eq!((stats.cancelled + stats.completed, stats.panicked), (count + 1, 0));
+}
+
+/// It would wait for its own end: in a destructor of what it has captured, and while it runs.
+#[test]
+fn a_task_that_waits_for_its_own_handle_panics() {
+    struct Waits(Option<mpsc::Receiver<JoinHandle<()>>>, mpsc::Sender<String>);
+
+    impl Waits {
+        fn wait(&mut self) {
+            if let Some(own) = self.0.take().and_then(|own| own.recv_timeout(LIMIT).ok()) {
+                self.1.send(panic_text(|| own.cancel_and_wait())).unwrap();
+            }
+        }
+    }
+
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            self.wait();
+        }
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    for is_run in [false, true] {
+        let gate = block(&pool);
+        for is_future in [false, true] {
+            let ((sends, own), (texts, text)) = (mpsc::channel(), mpsc::channel());
+            let mut waits = Waits(Some(own), texts);
+            let handle = if is_future {
+                pool.complete(async move { waits.wait() })
+            } else {
+                let inner = pool.clone();
+                pool.evaluate(move || {
+                    // On top of this one.
+                    inner.evaluate(|| ()).await_complete();
+                    waits.wait();
+                })
+            };
+            let stop = handle.abort_handle();
+            sends.send(handle).unwrap();
+            if is_run {
+                gate.open();
+            } else {
+                stop.cancel();
+            }
+            let text = text.recv_timeout(LIMIT).unwrap();
+            assert!(text.contains("its own handle"), "{text}");
+        }
+        gate.open();
+        assert!(pool.join_timeout(LIMIT));
+    }
+    // Not a wait with a limit, nor one for the end of another task.
+    let (sends, own) = mpsc::channel::<JoinHandle<bool>>();
+    let other = pool.evaluate(|| 7);
+    let handle = pool.evaluate(move || {
+        let own = own.recv().unwrap();
+        assert_eq!(other.await_complete(), 7);
+        own.await_complete_timeout(Duration::from_millis(1)).is_err()
+    });
+    let seen = handle.abort_handle();
+    sends.send(handle).unwrap();
+    assert!(pool.join_timeout(LIMIT));
+    assert_eq!((pool.stats().panicked, pool.stats().in_flight()), (0, 0), "{seen:?}");
 }
 
 /// A destructor that panics, or joins the pool, on the canceller's thread.
@@ -486,7 +549,7 @@ mod futures {
         wait_until("it is pending", || trigger.polls() == 1);
         let canceller = thread::spawn(move || group.cancel());
         slow.wait_for(1);
-        let result = gone_after(handle.cancelling(), &drops, || slow.open());
+        let result = gone_after(handle, &drops, || slow.open());
         assert!(result.unwrap_err().is_cancelled());
         canceller.join().unwrap();
     }
@@ -499,7 +562,7 @@ mod futures {
         let (handle, trigger) = spawn_pending(&pool, SlowDrop(Arc::clone(&slow), drops.issue()));
         let dropper = thread::spawn(|| drop(trigger));
         slow.wait_for(1);
-        let result = gone_after(handle.cancelling(), &drops, || slow.open());
+        let result = gone_after(handle, &drops, || slow.open());
         assert!(result.unwrap_err().is_cancelled());
         dropper.join().unwrap();
     }
@@ -516,7 +579,7 @@ mod futures {
                 if is_ready { Poll::Ready(()) } else { Poll::Pending }
             }));
             gate.wait_for(1);
-            let result = gone_after(handle.cancelling(), &drops, || gate.open());
+            let result = gone_after(handle, &drops, || gate.open());
             assert_eq!(result.is_ok(), is_ready);
         }
     }
@@ -548,8 +611,10 @@ mod futures {
         // As a future, it leaves its worker free.
         let drops = Drops::default();
         let (handle, _trigger) = spawn_pending(&pool, drops.issue());
-        let waits =
-            pool.spawn_await(async move { (handle.cancelling().await.is_err(), drops.count()) });
+        let waits = pool.spawn_await(async move {
+            handle.cancel();
+            (handle.await.is_err(), drops.count())
+        });
         assert_eq!(settled(waits).unwrap(), (true, 1));
     }
 
@@ -561,7 +626,7 @@ mod futures {
         let (handle, _trigger) = spawn_pending(&pool, SlowDrop(Arc::clone(&slow), drops.issue()));
         let stops = thread::spawn(move || drop(pool.shutdown_now()));
         slow.wait_for(1);
-        let result = gone_after(handle.cancelling(), &drops, || slow.open());
+        let result = gone_after(handle, &drops, || slow.open());
         assert!(result.unwrap_err().is_cancelled());
         stops.join().unwrap();
     }

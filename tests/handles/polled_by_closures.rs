@@ -43,7 +43,11 @@ const WAITS: &[Wait] = &[
         }
         .boxed()
     },
-    |pool| pool.evaluate(|| 6).cancelling().map(|result| result.unwrap_or(6)).boxed(),
+    |pool| {
+        let handle = pool.evaluate(|| 6);
+        handle.cancel();
+        handle.map(|result| result.unwrap_or(6)).boxed()
+    },
     |pool| pool.complete(async { 6 }).map(Result::unwrap).boxed(),
     #[cfg(feature = "async")]
     |pool| {

@@ -101,13 +101,12 @@ fn a_finished_handle_is_not_terminated_before_its_result_was_taken() {
 fn polling_or_waiting_for_a_handle_after_its_end_panics() {
     type Use = fn(JoinHandle<u32>);
 
-    let uses: [(&str, Use); 6] = [
+    let uses: [(&str, Use); 5] = [
         ("poll", |mut handle| drop(poll(&mut handle))),
         ("await_complete", |handle| assert_eq!(handle.await_complete(), 0)),
         ("try_await_complete", |handle| drop(handle.try_await_complete())),
         ("await_complete_timeout", |handle| drop(handle.await_complete_timeout(LIMIT))),
         ("cancel_and_wait", |handle| drop(handle.cancel_and_wait())),
-        ("cancelling", |handle| drop(poll(&mut handle.cancelling()))),
     ];
     for (name, use_again) in uses {
         let pool = pool();
@@ -120,46 +119,6 @@ fn polling_or_waiting_for_a_handle_after_its_end_panics() {
             assert_eq!(panic_text(|| use_again(handle)), TEXT, "{name}");
         }
     }
-}
-
-#[test]
-fn a_wait_until_a_task_is_gone_does_the_same() {
-    let pool = ThreadPool::new(1, 1, HOUR);
-    let gate = Gate::new();
-    let passes = Arc::clone(&gate);
-    let running = pool.evaluate(move || {
-        passes.pass();
-        42
-    });
-    gate.wait_for(1);
-    let mut gone = running.cancelling();
-    let mut late = pool.evaluate(|| 42).cancelling();
-    assert!(poll(&mut gone).is_pending() && !gone.is_terminated());
-    gate.open();
-    wait_until("it is gone", || {
-        assert!(!gone.is_terminated());
-        poll(&mut gone).is_ready()
-    });
-    assert!(gone.is_terminated());
-    assert_eq!(panic_text(|| poll(&mut gone)), TEXT);
-    let mut count = 0;
-    block_on(async {
-        loop {
-            select! {
-                _ = gone => unreachable!("it is terminated"),
-                result = late => {
-                    assert!(result.unwrap_err().is_cancelled());
-                    count += 1;
-                }
-                complete => break,
-            }
-        }
-    });
-    assert_eq!(count, 1);
-    // A handle whose result was taken before.
-    let mut handle = pool.evaluate(|| 42);
-    drop(poll_to_end(&mut handle));
-    assert!(handle.cancelling().is_terminated());
 }
 
 /// A worker that runs the task which it waits for keeps the channel for another task: not with a waker in it.

@@ -10,8 +10,7 @@ use std::sync::{Arc, mpsc};
 
 use common::{HOUR, LIMIT, settled, value};
 use elastipool::{
-    Builder, Cancelling, GroupError, JoinError, JoinHandle, RejectReason, Rejected, ThreadPool,
-    WeakThreadPool,
+    Builder, GroupError, JoinError, JoinHandle, RejectReason, Rejected, ThreadPool, WeakThreadPool,
 };
 
 type BoxError = Box<dyn Error + Send + Sync>;
@@ -193,7 +192,6 @@ fn handles_and_errors_cross_a_catch_unwind() {
     crosses::<ThreadPool>();
     crosses::<WeakThreadPool>();
     crosses::<JoinHandle<Value>>();
-    crosses::<Cancelling<Value>>();
 
     let pool = ThreadPool::new(1, 1, HOUR);
     let handle = pool.evaluate(|| 42);

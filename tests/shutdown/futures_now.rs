@@ -1,10 +1,8 @@
 //! `shutdown_now` and futures.
 
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::future::poll_fn;
+use std::sync::{Arc, Barrier};
+use std::task::Poll;
 use std::thread;
 
 use crate::common::{
@@ -69,14 +67,15 @@ fn a_handed_back_future_whose_handle_is_cancelled_is_not_polled() {
     assert_eq!(tasks.len(), 1);
     after.cancel();
     cancelled_by_now(before);
-    cancelled_by_now(after);
+    assert!(!after.is_finished(), "its new owner drops it");
     tasks.into_iter().for_each(Task::run);
+    cancelled_by_now(after);
     gate.open();
     ends(pool);
     assert_eq!((first.polls(), second.polls(), drops.count()), (0, 0, 2));
 }
 
-/// The handle of a future that is not being polled resolves at once.
+/// Its new owner drops it.
 #[test]
 fn a_handed_back_future_can_be_cancelled_while_it_waits() {
     let (pool, gate) = busy();
@@ -119,7 +118,7 @@ fn shutdown_now_cancels_pending_futures() {
         pool.queued_count() == 0 && pool.idle_worker_count() == pool.current_worker_count()
     });
     assert!(pool.shutdown_now().is_empty());
-    handles.into_iter().for_each(cancelled_by_now);
+    handles.into_iter().for_each(cancelled);
     ends(pool.clone());
     assert_eq!(drops.count(), COUNT, "dropped before that returned");
     triggers.iter().for_each(Trigger::fire);
@@ -139,47 +138,37 @@ fn shutdown_now_cancels_woken_futures() {
     triggers.iter().for_each(Trigger::fire);
     assert_eq!(pool.stats().queued, 5);
     assert!(pool.shutdown_now().is_empty(), "they have begun");
-    handles.into_iter().for_each(cancelled_by_now);
+    assert!(handles.iter().all(|handle| !handle.is_finished()));
     assert_eq!(drops.count(), 0, "they are dropped by a worker");
     gate.open();
+    handles.into_iter().for_each(cancelled);
     ends(pool.clone());
     assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     assert_eq!((drops.count(), pool.stats().cancelled), (5, 5));
 }
 
-/// One thread has found the futures that wait, and is held up where it cancels the first of them: by the waker of
-/// the task that awaits it. The others are in the queue, where another thread finds them.
+/// One thread finds the futures among those that wait, another one in the queue.
 #[test]
 fn a_second_shutdown_now_polls_no_woken_future() {
-    struct HoldsUp(AtomicBool, Arc<Gate>);
-    impl Wake for HoldsUp {
-        fn wake(self: Arc<Self>) {
-            if !self.0.swap(true, Ordering::SeqCst) {
-                self.1.pass();
-            }
-        }
-    }
     let pool = ThreadPool::new(1, 1, HOUR);
-    let (drops, held_up) = (Drops::default(), Gate::new());
-    let (mut handles, triggers): (Vec<_>, Vec<_>) =
+    let drops = Drops::default();
+    let (handles, triggers): (Vec<_>, Vec<_>) =
         (0..5).map(|_| spawn_triggered(&pool, &drops)).unzip();
     wait_until("all are pending", || pool.stats().pending == 5);
     let gate = block(&pool);
     triggers.iter().for_each(Trigger::fire);
-    let waker = Waker::from(Arc::new(HoldsUp(AtomicBool::new(false), Arc::clone(&held_up))));
-    for handle in &mut handles {
-        assert!(Pin::new(handle).poll(&mut Context::from_waker(&waker)).is_pending());
-    }
+    let both = Barrier::new(2);
     thread::scope(|scope| {
-        let first = scope.spawn(|| pool.shutdown_now());
-        held_up.wait_for(1);
-        assert!(pool.shutdown_now().is_empty());
-        held_up.open();
-        assert!(first.join().unwrap().is_empty());
+        let stop = || {
+            both.wait();
+            assert!(pool.shutdown_now().is_empty());
+        };
+        scope.spawn(stop);
+        stop();
     });
-    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
-    handles.into_iter().for_each(cancelled_by_now);
     gate.open();
+    handles.into_iter().for_each(cancelled);
+    assert!(triggers.iter().all(|trigger| trigger.polls() == 1));
     ends(pool);
     assert_eq!(drops.count(), 5);
 }

@@ -141,7 +141,8 @@ fn an_ended_task_keeps_no_reserve() {
         |view, wakers| {
             let pending = view.spawn_await(wakers.then(|()| pending::<()>()));
             wait_until("it waits", || view.stats().pending == 1);
-            Box::new(pending.cancelling())
+            pending.cancel();
+            Box::new(pending)
         },
     ];
     for (number, end) in ends.into_iter().enumerate() {

@@ -209,10 +209,6 @@ impl Run for Ended {
         Outcome::Completed
     }
 
-    fn poll_gone(&self, _waker: &Waker) -> Poll<()> {
-        Poll::Ready(())
-    }
-
     fn take_if_stale(&self) -> bool {
         false
     }

@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
 use super::{
-    Action, CancelledFuture, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture,
-    TransitionToIdle, WakerDropped,
+    Action, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture, TransitionToIdle, WakerDropped,
 };
 use crate::sync::unwind::{contain, discard};
 
@@ -76,27 +75,17 @@ fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
     assert!(matches!(to_poll(cell).after_poll(), Ok(TransitionToIdle::Idle)));
 }
 
-/// Cancels the future. Returns whether the contents were found and whether the caller must submit.
-fn cancel<F, T>(cell: &FutureCell<F, T, ()>) -> (bool, bool) {
-    let CancelledFuture { found, submit } = cell.cancel(|_| ());
-    (found.is_some(), submit.is_some())
+/// Cancels the future. Returns whether the caller must submit.
+fn cancel<F, T>(cell: &FutureCell<F, T, ()>) -> bool {
+    cell.header().cancel().is_some()
 }
 
-/// Asserts that wakes and cancellations neither reach the contents nor ask for a submission.
+/// Asserts that neither a wake nor a cancellation asks for a submission.
 #[track_caller]
-fn assert_out_of_reach<F, T>(cell: &FutureCell<F, T, ()>) {
+fn assert_needs_no_submission<F, T>(cell: &FutureCell<F, T, ()>) {
     for _ in 0..2 {
         assert!(!cell.header().transition_to_scheduled());
-        assert_eq!(cancel(cell), (false, false));
-    }
-}
-
-/// Asserts that a wake does nothing, and that a cancellation reaches the contents, but does not ask for a submission.
-#[track_caller]
-fn assert_cancelled_in_queue<F, T>(cell: &FutureCell<F, T, ()>) {
-    for _ in 0..2 {
-        assert!(!cell.header().transition_to_scheduled());
-        assert_eq!(cancel(cell), (true, false));
+        assert!(!cancel(cell));
     }
 }
 
@@ -110,7 +99,7 @@ fn the_contents_of_an_ended_task_are_dropped_once() {
     assert_eq!(drops.counts(), (0, 1));
     drop(future);
     assert_eq!(drops.counts(), (1, 1));
-    assert_out_of_reach(&cell);
+    assert_needs_no_submission(&cell);
     assert!(cell.take_last().is_none());
     drop(cell);
     assert_eq!(drops.counts(), (1, 1));
@@ -129,10 +118,10 @@ fn the_last_reference_gets_what_has_not_ended() {
             assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Submit)));
         },
         |cell| wait(cell),
-        |cell| assert_eq!(cancel(cell), (true, false)),
+        |cell| assert!(!cancel(cell)),
         |cell| {
             let owner = to_poll(cell);
-            assert_eq!(cancel(cell), (false, false));
+            assert!(!cancel(cell));
             assert!(owner.after_poll().is_err());
         },
     ];
@@ -154,15 +143,15 @@ fn the_last_reference_gets_what_has_not_ended() {
 fn a_cancellation_before_the_first_poll() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let cancelled = cell.cancel(|rest| rest.0.get());
-    assert_eq!((cancelled.found, cancelled.submit.is_some()), (Some(0), false));
+    assert!(!cancel(&cell));
+    assert_eq!(drops.counts(), (0, 0));
     assert!(cell.header().state.is_cancelled());
-    assert_cancelled_in_queue(&cell);
+    assert_needs_no_submission(&cell);
     let owner = to_drop(&cell);
-    assert_out_of_reach(&cell);
+    assert_needs_no_submission(&cell);
     drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
-    assert_out_of_reach(&cell);
+    assert_needs_no_submission(&cell);
 }
 
 #[test]
@@ -170,10 +159,10 @@ fn a_cancellation_of_an_idle_future() {
     let drops = Drops::default();
     let cell = drops.cell();
     wait(&cell);
-    assert_eq!(cancel(&cell), (true, true));
-    assert_cancelled_in_queue(&cell);
+    assert!(cancel(&cell));
+    assert_needs_no_submission(&cell);
     let owner = to_drop(&cell);
-    assert_out_of_reach(&cell);
+    assert_needs_no_submission(&cell);
     drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
 }
@@ -187,12 +176,12 @@ fn a_cancellation_during_a_poll() {
         let mut owner = to_poll(&cell);
         cell.with(&mut owner, |future, rest| {
             assert!(!is_woken || !cell.header().transition_to_scheduled());
-            assert_out_of_reach(&cell);
+            assert_needs_no_submission(&cell);
             assert_eq!((future.0.get(), rest.0.get()), (0, 0));
         });
         assert!(cell.header().state.is_cancelled());
         let Err(owner) = owner.after_poll() else { panic!("it is cancelled") };
-        assert_out_of_reach(&cell);
+        assert_needs_no_submission(&cell);
         drop(cell.end(owner));
         assert_eq!(drops.counts(), (1, 1));
     }
@@ -318,7 +307,7 @@ fn a_destructor_that_wakes_and_cancels() {
 
     impl Drop for Meddler {
         fn drop(&mut self) {
-            assert_out_of_reach(&*self.cell.upgrade().expect("the cell is there"));
+            assert_needs_no_submission(&*self.cell.upgrade().expect("the cell is there"));
             self.drops.set(self.drops.get() + 1);
         }
     }
@@ -330,7 +319,7 @@ fn a_destructor_that_wakes_and_cancels() {
             FutureCell::new(meddler, (), ())
         });
         if is_cancelled {
-            assert_eq!(cancel(&cell), (true, false));
+            assert!(!cancel(&cell));
         }
         let taken = cell.header().take(Action::RunWoken);
         let (TakenFuture::ToPoll(owner) | TakenFuture::ToDrop(owner, _)) = taken else {
@@ -362,24 +351,12 @@ fn a_cancellation_wakes_the_last_listener() {
     let [(first, first_waker), (second, second_waker)] = [wakes(), wakes()];
     assert!(!cell.header().listen(&first_waker));
     assert!(!cell.header().listen(&second_waker));
-    assert_eq!(cancel(&cell), (false, false));
+    assert!(!cancel(&cell));
     assert_eq!(first.0.load(Ordering::Relaxed), 0, "the second waker has replaced it");
     assert_eq!(second.0.load(Ordering::Relaxed), 1);
     assert!(cell.header().listen(&first_waker));
     drop(cell.end(owner));
     assert_eq!(drops.counts(), (1, 1));
-}
-
-/// The usual end does not take the lock, under which it would find this waker.
-#[test]
-fn the_end_of_a_future_that_was_not_cancelled_looks_for_no_waker() {
-    let drops = Drops::default();
-    let cell = drops.cell();
-    let (wakes, waker) = wakes();
-    cell.header.lock.lock().get_or_insert_default().gone = Some(waker);
-    drop(cell.end(to_poll(&cell)));
-    assert_eq!(drops.counts(), (1, 1));
-    assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
 }
 
 /// A future keeps its key from its first pending poll to its end.
@@ -432,9 +409,9 @@ fn the_last_waker_of_an_idle_future_cancels_it() {
     state.add_waker();
     assert_eq!(state.remove_waker(), WakerDropped::Other);
     assert_eq!(state.remove_waker(), WakerDropped::Submit);
-    assert_cancelled_in_queue(&cell);
+    assert_needs_no_submission(&cell);
     let owner = to_drop(&cell);
-    assert_out_of_reach(&cell);
+    assert_needs_no_submission(&cell);
     drop(cell.end(owner));
     assert!(!cell.header().leave_to_wakers());
 }
