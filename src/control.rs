@@ -41,8 +41,8 @@ impl ThreadPool {
     /// once, without waiting.
     ///
     /// The same holds if it is called while queued tasks that it would wait for are [paused](Self::pause): it would wait until
-    /// another thread calls `resume`. To wait for that, use [`join_timeout`](Self::join_timeout). A `join` that was called
-    /// before the pause goes on to wait.
+    /// another thread calls `resume`. To wait for the end of what runs, use [`join_running`](Self::join_running). A `join` that
+    /// was called before the pause goes on to wait.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -409,7 +409,7 @@ impl ThreadPool {
         assert!(
             thread::panicking(),
             "`join` was called while queued tasks of {what} `{name}` are paused: it would wait until another thread calls its \
-             `resume`. Call `resume` first, or wait with `join_timeout`"
+             `resume`. Call `resume` first, or wait for the end of what runs with `join_running` or `running_ended`"
         );
     }
 }
@@ -454,6 +454,8 @@ impl ThreadPool {
     /// pool.resume();
     /// assert_eq!(answer.await_complete(), 42);
     /// ```
+    ///
+    /// To wait until what runs has ended, call [`join_running`](Self::join_running) next.
     #[doc(alias("suspend", "halt"))]
     pub fn pause(&self) {
         self.shared().set_paused(self.view.as_deref(), true);
@@ -487,6 +489,106 @@ impl ThreadPool {
     /// ```
     pub fn is_paused(&self) -> bool {
         self.shared().policy.terms(self.route().view_id()).is_paused
+    }
+
+    /// Blocks until none of the tasks of the handle's view runs: until, at some moment after the call, each task that was started has
+    /// ended. What they wrote is then visible to the caller. Unlike [`join`](Self::join), it does not wait for queued tasks and pending
+    /// futures. After a [`pause`](Self::pause) no worker starts a task before `resume`, so from then on nothing of the view runs:
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// for i in 0..10 {
+    ///     pool.execute(move || println!("{i} reads the file"));
+    /// }
+    /// pool.pause();
+    /// pool.join_running();
+    /// assert_eq!(pool.stats().active, 0); // no task reads the file now: replace it
+    /// pool.resume();
+    /// pool.join();
+    /// ```
+    ///
+    /// As with `pause`, a handle of the pool stands for the default view: for the tasks that were submitted through the pool itself. If
+    /// the pool has views, pause each of them and wait for each.
+    ///
+    /// - **A task runs** from its start to its end, also while it is in a [blocking region](crate::blocking()), and on whichever thread.
+    ///   A future runs while it is polled, and while it is dropped. One that is pending, such as a future that waits for a timer, does not.
+    /// - **What a pause does not hold** may start later: the [list](Self::pause) says what. It counts while it runs.
+    /// - **Without a pause** the call waits for a moment at which nothing runs, which may not come while tasks are queued.
+    ///
+    /// From the first call on, takes cost as much as in a pool [with views](crate::View#how-tasks-are-chosen).
+    ///
+    /// # Panics
+    /// If a task of the pool, of any view, or one of its worker hooks calls it: it might wait for itself. While the thread unwinds, it
+    /// returns at once, without waiting.
+    #[track_caller]
+    #[doc(alias("drain", "quiesce"))]
+    pub fn join_running(&self) {
+        if self.would_wait_for_caller(false) {
+            return self.panic_unless_unwinding("join_running");
+        }
+        self.running().wait_quiet(None);
+    }
+
+    /// Like [`join_running`](Self::join_running), but blocks for at most `timeout`. Returns whether nothing ran at some moment in that time.
+    ///
+    /// Does not panic. If a task of the pool or one of its worker hooks calls it, it returns `false` at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let pool = elastipool::ThreadPool::default();
+    /// let (open, gate) = std::sync::mpsc::channel::<()>();
+    /// let running = pool.evaluate(move || gate.recv().unwrap());
+    /// while pool.stats().active == 0 {
+    ///     std::thread::yield_now();
+    /// }
+    /// pool.pause();
+    /// assert!(!pool.join_running_timeout(Duration::from_millis(1)));
+    /// open.send(()).unwrap();
+    /// assert!(pool.join_running_timeout(Duration::from_secs(60)));
+    /// assert!(running.is_finished());
+    /// ```
+    #[must_use = "`false` says that tasks run"]
+    pub fn join_running_timeout(&self, timeout: Duration) -> bool {
+        if self.would_wait_for_caller(false) {
+            return false;
+        }
+        self.running().wait_quiet(Instant::now().checked_add(timeout))
+    }
+
+    /// Waits as [`join_running`](Self::join_running) does, without blocking the thread. Works on any executor.
+    ///
+    /// The wait begins with the first poll. Dropping the future ends it. It borrows the handle. Its waker
+    /// [should return soon](Self::ready).
+    ///
+    /// # Panics
+    /// If a task of the pool, of any view, or one of its worker hooks awaits it: it might wait for itself. Also if an executor first polls
+    /// it inside of a wake, on a thread of the pool.
+    ///
+    /// ```
+    /// let pool = elastipool::ThreadPool::default();
+    /// let imports = pool.view().name("imports").build();
+    /// imports.execute(|| println!("before the maintenance, or after it"));
+    /// futures::executor::block_on(async {
+    ///     imports.pause();
+    ///     imports.running_ended().await;
+    ///     assert_eq!(imports.stats().active, 0);
+    ///     imports.resume();
+    /// });
+    /// ```
+    pub async fn running_ended(&self) {
+        if self.would_wait_for_caller(false) {
+            return self.panic_unless_unwinding("running_ended");
+        }
+        if let Some(ended) = self.running().begin_wait() {
+            relayed(self.shared(), ended).await;
+        }
+    }
+
+    /// What runs of the handle's view. Each worker that may have taken a task that is not counted counts until it has passed the policy.
+    fn running(&self) -> &InFlight {
+        self.shared().expect_views();
+        self.route().running()
     }
 }
 

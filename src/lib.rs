@@ -81,6 +81,7 @@
 //! | one task | [`await_complete`](JoinHandle::await_complete), [`try_await_complete`](JoinHandle::try_await_complete), [`await_complete_timeout`](JoinHandle::await_complete_timeout), or `handle.await` |
 //! | the tasks of a group | [`wait`](TaskGroup::wait), [`wait_timeout`](TaskGroup::wait_timeout), or `group.await` |
 //! | all tasks of the pool | [`join`](ThreadPool::join), [`join_timeout`](ThreadPool::join_timeout), or `pool.quiet().await` |
+//! | what runs of a [paused](ThreadPool::pause) pool or view | [`join_running`](ThreadPool::join_running), [`join_running_timeout`](ThreadPool::join_running_timeout), or `pool.running_ended().await` |
 //! | capacity of a bounded queue, or a slot of a group | the call that submits, or `pool.ready().await`, `group.ready().await` |
 //!
 //! Tasks may wait for each other, on a pool of any size. A worker that waits for a task of its pool, through a handle, a

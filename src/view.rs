@@ -52,6 +52,7 @@ use crate::sync::Counter;
 /// | [`name`](Self::name) | the view; [`ThreadPool::name`] is the pool's |
 /// | the settings, such as [`set_limit`](Self::set_limit) | the view, while it lives |
 /// | [`pause`](ThreadPool::pause), [`resume`](ThreadPool::resume), [`is_paused`](ThreadPool::is_paused) | the view. On a handle of the pool they concern the default view |
+/// | [`join_running`](ThreadPool::join_running), [`join_running_timeout`](ThreadPool::join_running_timeout), [`running_ended`](ThreadPool::running_ended) | as `pause`: the view, or the default view. In a task of the pool, of any view, they refuse as `join` does |
 /// | sizes and their setters, worker counts, [`start_core_threads`](ThreadPool::start_core_threads), [`shutdown_now`](ThreadPool::shutdown_now), [`terminated`](ThreadPool::terminated) | the pool, and so all views |
 /// | `shutdown`, `shutdown_join`, `shutdown_join_timeout` | the pool. They consume a [`ThreadPool`], so they cannot be called through a view |
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
@@ -528,6 +529,7 @@ impl ViewBuilder {
             name,
             queue_timeout: timeout,
             in_flight: InFlight::default(),
+            running: InFlight::default(),
             metrics: CallerMetrics::default(),
             rejected: Counter::default(),
             pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
-use crate::{RejectReason, View, blocking};
+use crate::{RejectReason, ThreadPool, View, blocking};
 
 /// Notices two tasks that run at the same time.
 #[derive(Clone)]
@@ -228,6 +228,55 @@ fn a_task_behind_the_first_pause() {
         pool.resume();
         pool.join();
         assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A task that says when it begins and when it ends.
+fn noted(notes: &[Relaxed; 2]) -> impl FnOnce() + Send + 'static {
+    let [begun, ended] = notes.clone();
+    move || {
+        begun.increment();
+        ended.increment();
+    }
+}
+
+/// Race 12: a thread waits, after a pause, until nothing runs. Nothing does then, and nothing begins.
+fn pause_and_join(pool: &ThreadPool, notes: &[Relaxed; 2]) {
+    pool.pause();
+    pool.join_running();
+    let [begun, ended] = notes;
+    let ended = ended.get();
+    assert_eq!(begun.get(), ended, "a task runs");
+    thread::yield_now();
+    assert_eq!(begun.get(), ended, "a task has begun");
+    pool.resume();
+    pool.join();
+    assert_eq!(begun.get(), 1);
+}
+
+/// The worker of a pool that has never had a view takes a task while the pool is paused for the first time, or rests.
+#[test]
+fn the_first_pause_versus_a_take() {
+    explore_both(2, 2, || {
+        let pool = pool(0, 1);
+        let notes = [Relaxed::new(), Relaxed::new()];
+        pool.execute(noted(&notes));
+        pause_and_join(&pool, &notes);
+        pool.shutdown_join();
+    });
+}
+
+/// The same of a view.
+#[test]
+fn a_pause_of_a_view_versus_a_take() {
+    explore_both(2, 2, || {
+        let pool = pool(0, 1);
+        let view = pool.view().build();
+        let notes = [Relaxed::new(), Relaxed::new()];
+        view.execute(noted(&notes));
+        pause_and_join(&view, &notes);
+        drop(view);
         pool.shutdown_join();
     });
 }

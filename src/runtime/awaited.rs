@@ -15,6 +15,7 @@ use crate::runtime::block_on::outside_of_executor;
 use crate::runtime::context::{
     self, CallerMark, TaskMark, WorkerContext, enter_task, is_caller_of, mark_caller,
 };
+use crate::runtime::in_flight::RunningMark;
 use crate::runtime::nesting::{may_nest, nest};
 use crate::runtime::place::Below;
 use crate::runtime::region::OutsideOfRegion;
@@ -125,9 +126,9 @@ struct Claimer<'a> {
     worker: Option<&'a WorkerContext>,
     route: Route<'a>,
     /// `None` until a worker has a task to run: leaving a region, and getting a place, may wait.
-    below: Option<(Below, Option<TaskMark>)>,
+    below: Option<(Below, Option<TaskMark>, Option<RunningMark<'a>>)>,
     /// As `below`, for a thread outside.
-    outside: Option<(CallerMark, OutsideOfRegion)>,
+    outside: Option<(CallerMark<'a>, OutsideOfRegion)>,
     /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when it stops.
     ended: usize,
 }
@@ -148,12 +149,15 @@ impl Claimer<'_> {
         let Route { shared, view } = self.route;
         if let Some(worker) = self.worker {
             self.below.get_or_insert_with(|| {
-                (shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))
+                // Before it waits for a place. Without views the task below counts.
+                let running = self.route.running();
+                let running = shared.queue.may_have_views().then(|| RunningMark::begin(running));
+                let below = shared.begin_on_top(worker, view.map(|view| view.id));
+                (below, enter_task(shared, view), running)
             });
             worker.begin_awaited(entry);
         } else {
-            self.outside
-                .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
+            self.outside.get_or_insert_with(|| (mark_caller(self.route), OutsideOfRegion::enter()));
             shared.caller_metrics.lock().begin_awaited(entry);
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
@@ -193,8 +197,8 @@ impl Claimer<'_> {
     /// Goes back to the task below, if a claimed one was run.
     fn leave(&mut self) {
         if let Some(worker) = self.worker {
-            if let Some((below, mark)) = self.below.take() {
-                drop(mark);
+            if let Some((below, mark, running)) = self.below.take() {
+                drop((mark, running));
                 self.route.shared.end_on_top(worker, below);
             }
         } else if self.ended > 0 {

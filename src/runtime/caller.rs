@@ -106,7 +106,7 @@ impl Route<'_> {
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
             // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would wait for itself.
-            let mark = mark_caller(self.shared, self.view);
+            let mark = mark_caller(self);
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
             drop(mark);
@@ -131,7 +131,7 @@ impl Route<'_> {
     /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
-            let mark = mark_caller(self.shared, self.view);
+            let mark = mark_caller(self);
             let mut begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
             let outcome = match job.withdraw() {
                 Ok(job) => {
@@ -175,7 +175,7 @@ impl Route<'_> {
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self, job: Job) {
         let shared = self.shared;
-        let _mark = mark_caller(shared, self.view);
+        let _mark = mark_caller(self);
         // A new task has a permit.
         let mut has_permit = job.is_new();
         let mut again = Some(job);
@@ -199,7 +199,7 @@ impl Route<'_> {
 
     /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
     pub(crate) fn end_drained(self, job: Job) {
-        let mark = mark_caller(self.shared, self.view);
+        let mark = mark_caller(self);
         let is_new = job.is_new();
         self.count_on_caller(&WorkerMetrics::count_begin);
         let mut outcome = job.run();
@@ -217,7 +217,7 @@ impl Route<'_> {
     pub(crate) fn drop_on_caller(self, job: Job) {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
         // wait for itself.
-        let mark = mark_caller(self.shared, self.view);
+        let mark = mark_caller(self);
         let is_ended = job.abandon().unless_skipped().is_some();
         drop(mark);
         // Race 8: a canceller may have ended the task meanwhile.

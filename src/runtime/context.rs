@@ -30,9 +30,11 @@ use crate::queue::Kind;
 use crate::queue::local::Local;
 use crate::runtime::counts::{MustLook, Snapshot};
 use crate::runtime::identity::{Identity, PoolId, identity};
+use crate::runtime::in_flight::RunningMark;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::ViewId;
 use crate::runtime::registry::ThreadKey;
+use crate::runtime::route::Route;
 use crate::runtime::shared::{Shared, TaskQueue};
 use crate::runtime::view::ViewCore;
 use crate::sync::thread_local;
@@ -116,19 +118,21 @@ pub(super) fn caller_depth() -> usize {
     with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
 }
 
-/// Marks the calling thread as the caller of a task of the pool, and of this view, until the guard is dropped.
-pub(crate) fn mark_caller(shared: &Shared, view: Option<&Arc<ViewCore>>) -> CallerMark {
+/// Marks the calling thread as the caller of a task of this pool and view, which runs, until the guard is dropped.
+pub(crate) fn mark_caller(route: Route<'_>) -> CallerMark<'_> {
     // Once the thread-locals are destroyed, no later call can look for the mark.
-    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
-    CallerMark { _task: enter_task(shared, view) }
+    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(route.id()));
+    let running = RunningMark::begin(route.running());
+    CallerMark { _task: enter_task(route.shared, route.view), _running: running }
 }
 
 /// See [`mark_caller`].
-pub(crate) struct CallerMark {
+pub(crate) struct CallerMark<'a> {
     _task: Option<TaskMark>,
+    _running: RunningMark<'a>,
 }
 
-impl Drop for CallerMark {
+impl Drop for CallerMark<'_> {
     fn drop(&mut self) {
         let _ = with_thread(|thread| thread.caller_of.borrow_mut().pop());
     }

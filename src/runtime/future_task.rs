@@ -438,7 +438,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
 struct LastEnd<'a> {
     route: Option<Route<'a>>,
     /// Keeps the future's destructor from joining the pool, which would wait for itself.
-    mark: Option<CallerMark>,
+    mark: Option<CallerMark<'a>>,
     outcome: Outcome,
 }
 
@@ -446,7 +446,7 @@ impl<'a> LastEnd<'a> {
     #[inline(never)]
     fn begin(route: &'a TaskRoute) -> Self {
         let route = route.route();
-        let mark = route.map(|route| mark_caller(route.shared, route.view));
+        let mark = route.map(mark_caller);
         LastEnd { route, mark, outcome: Outcome::Skipped }
     }
 

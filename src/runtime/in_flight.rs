@@ -1,4 +1,5 @@
 //! Whether the pool is closed, and how much accepted work has not ended, in one word.
+//! A word of the same type, never closed, counts the tasks that [run](RunningMark).
 //!
 //! A task is in flight from its acceptance to its end: queued, running or, for a future, pending. (Entries in queues are not
 //! counted.)
@@ -77,6 +78,12 @@ impl InFlight {
         // Acquire: sees that the last worker has left (race 3). Release: part of the release
         // sequence.
         self.word.fetch_update(Ordering::AcqRel, Ordering::Relaxed, accept).is_ok()
+    }
+
+    /// Counts one more, also if the pool is closed.
+    pub(crate) fn add(&self) {
+        // Acquire: a worker that counts itself sees what a joiner did before it found the count at zero.
+        self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
     }
 
     /// Ends `count` accepted tasks. Wakes the joiners if the pool is quiet now.
@@ -197,6 +204,22 @@ impl InFlight {
         // Removed by its drop.
         let quiet = QuietMoment { in_flight: self, moment };
         (!self.register(Joiner::Future(sender))).then_some(quiet)
+    }
+}
+
+/// Counts a task that runs outside the loop of a worker, until it is dropped.
+pub(crate) struct RunningMark<'a>(&'a InFlight);
+
+impl<'a> RunningMark<'a> {
+    pub(crate) fn begin(running: &'a InFlight) -> Self {
+        running.add();
+        RunningMark(running)
+    }
+}
+
+impl Drop for RunningMark<'_> {
+    fn drop(&mut self) {
+        self.0.finish(1);
     }
 }
 

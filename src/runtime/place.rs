@@ -13,11 +13,19 @@ use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewPool};
 
 impl Shared {
+    /// From now on a worker takes each task with a place, and those of the default view as well. Called before a view can have a task.
+    pub(crate) fn expect_views(&self) {
+        if !self.queue.may_have_views() {
+            self.queue.expect_views();
+            // Race 4: an idle worker counts as running until it has seen that.
+            self.idle.recheck_all();
+        }
+    }
+
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
         let id = self.policy.add(&self.sizes, terms)?;
-        // Before the view can have a task.
-        self.queue.expect_views();
+        self.expect_views();
         Ok(id)
     }
 
@@ -38,8 +46,7 @@ impl Shared {
     /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has accepted must run.
     pub(crate) fn set_paused(self: &Arc<Self>, view: Option<&ViewCore>, is_paused: bool) {
         if is_paused {
-            // From now on a worker takes each task with a place, and those of the default view as well.
-            self.queue.expect_views();
+            self.expect_views();
         }
         let id = view.map_or(DEFAULT_VIEW, |view| view.id);
         // Race 10: looked at under the lock, which a closer takes to resume after it has closed.

@@ -495,19 +495,24 @@ impl<T> Policy<T> {
         skipped
     }
 
-    /// Releases the place `held`, and takes the next item with a place of its view. Returns also whether eligible work is left,
-    /// given how many items are `queued` for the default view.
+    /// Releases the place `held`, and takes the next item with a place of its view. Counts it by `begin`, under the lock: a pause comes
+    /// before the take, or finds the item counted. Returns also whether eligible work is left, given how many items are `queued` for
+    /// the default view.
     pub(crate) fn take(
         &self,
         held: Option<ViewId>,
         pop_default: impl FnMut() -> Option<T>,
         queued: &dyn Fn() -> usize,
+        begin: impl FnOnce(&T),
     ) -> (Option<T>, bool) {
         let mut state = self.state.lock();
         if let Some(held) = held {
             state.release(held);
         }
         let taken = state.take(queued() > 0, pop_default);
+        if let Some(taken) = &taken {
+            begin(taken);
+        }
         let has_more = state.eligible(state.limit, queued) > 0;
         drop(state);
         if has_more {
@@ -671,7 +676,7 @@ mod tests {
                     }
                     _ => {
                         let held = &mut held[fastrand::usize(..WORKERS)];
-                        let (taken, has_more) = policy.take(held.take(), || None, &|| 0);
+                        let (taken, has_more) = policy.take(held.take(), || None, &|| 0, |_| ());
                         if let Some(taken) = taken {
                             let seen = views.get_mut(&taken.0).unwrap();
                             seen.pop(taken);
@@ -717,7 +722,7 @@ mod tests {
     }
 
     fn served(policy: &Policy<usize>, count: usize) -> Vec<usize> {
-        (0..count).filter_map(|_| policy.take(None, || None, &|| 0).0).collect()
+        (0..count).filter_map(|_| policy.take(None, || None, &|| 0, |_| ()).0).collect()
     }
 
     /// A view that was served at a small weight does not wait for that once it has a large one.
@@ -759,7 +764,7 @@ mod tests {
         let paused = Terms { is_paused: true, ..Terms::default() };
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
-        assert_eq!(policy.take(None, || None, &|| 0), (None, false));
+        assert_eq!(policy.take(None, || None, &|| 0, |_| ()), (None, false));
         assert!(policy.exchange(None, id).is_none(), "no wait");
     }
 
@@ -770,14 +775,14 @@ mod tests {
         let limited = Terms { limit: 1, ..Terms::default() };
         let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
-        assert!(policy.take(None, || None, &|| 0).0.is_some());
+        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
         _ = policy.remove(&sizes(), removed);
         let other = policy.add(&sizes(), limited).unwrap();
         policy.push(other, (), true);
         policy.push(other, (), true);
-        assert!(policy.take(None, || None, &|| 0).0.is_some());
+        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
         // The worker of the removed view: there is no place for it.
-        assert!(policy.take(Some(removed), || None, &|| 0).0.is_none());
+        assert!(policy.take(Some(removed), || None, &|| 0, |_| ()).0.is_none());
         assert_eq!((policy.len(Some(removed)), policy.len(Some(other))), (0, 1));
     }
 
@@ -789,7 +794,7 @@ mod tests {
         policy.push(younger, younger.0, true);
         policy.push(first, first.0, true);
         policy.push(older, older.0, true);
-        let numbers = [(); 3].map(|()| policy.take(None, || None, &|| 0).0);
+        let numbers = [(); 3].map(|()| policy.take(None, || None, &|| 0, |_| ()).0);
         assert_eq!(numbers, [first, older, younger].map(|id| Some(id.0)));
     }
 }

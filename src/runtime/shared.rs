@@ -99,6 +99,8 @@ pub(crate) struct Shared {
     pub(crate) capacity: Option<Capacity>,
     pub(super) own_waits: OwnWaits,
     pub(crate) in_flight: InFlight,
+    /// How many tasks of the default view run, and how many workers may run one that no policy has counted. Never closed.
+    pub(crate) running: InFlight,
     pub(crate) pending: Pending,
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
     /// tasks, as dropping the last `Shared` might.
@@ -141,6 +143,7 @@ impl Shared {
         policy.set_number(&sizes, sizes.number());
         let shared = Arc::new(Shared {
             in_flight: InFlight::default(),
+            running: InFlight::default(),
             capacity: config.queue_capacity.map(Capacity::new),
             own_waits: OwnWaits::default(),
             attachers: config.attachers(tracker.as_ref()),

@@ -33,6 +33,8 @@ pub(crate) struct ViewCore {
     pub(crate) queue_timeout: QueueTimeout,
     /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count here to before its end.
     pub(crate) in_flight: InFlight,
+    /// How many of its tasks run. Never closed.
+    pub(crate) running: InFlight,
     pub(crate) metrics: CallerMetrics,
     pub(crate) rejected: Counter,
     pub(crate) pool: Weak<dyn ViewPool>,

@@ -14,6 +14,7 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::registry::{Exit, ThreadKey};
+use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::sync::inherit::show_index;
@@ -100,6 +101,8 @@ struct Worker {
     is_woken: bool,
     /// Whether it takes each job through the policy of the views.
     has_views: bool,
+    /// Whether it is counted as a running task of the default view: while it runs one, and while it may take jobs without the policy.
+    is_running: bool,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
     view: Option<Arc<ViewCore>>,
 }
@@ -108,8 +111,6 @@ impl Worker {
     fn new(start: Start) -> Self {
         let Start { shared, key, index, metrics, search, shrinks, .. } = start;
         metrics.thread.set_current();
-        // A worker that has started after a pause takes nothing that it would have to put back.
-        let has_views = shared.queue.may_have_views();
         Worker {
             parker: Arc::new(Parker::new()),
             context: WorkerContext::new(&shared, metrics),
@@ -119,7 +120,8 @@ impl Worker {
             shrinks,
             search,
             is_woken: true,
-            has_views,
+            has_views: false,
+            is_running: false,
             view: None,
         }
     }
@@ -141,10 +143,19 @@ impl Worker {
             self.shared.exit_start_hook().fence(&self.shared);
         }
         self.context.runs_tasks.set(true);
+        self.has_views = self.shared.queue.may_have_views();
+        if !self.has_views {
+            // Before its first pop: a joiner may have to wait for what it takes.
+            self.shared.running.add();
+            self.is_running = true;
+        }
     }
 
     fn stop(self, why: Retire) {
-        let Worker { shared, context, key, index, .. } = self;
+        let Worker { shared, context, key, index, is_running, .. } = self;
+        if is_running {
+            shared.running.finish(1);
+        }
         if let Some(moved) = context.close() {
             // Race 19: what it has moved was in no queue for a moment.
             moved.look(&shared);
@@ -252,9 +263,18 @@ impl Worker {
         *next = self.next_of_views();
     }
 
+    /// The worker has no job. Ends its being counted as running, unless it may take jobs without the policy.
+    fn end_running(&mut self) {
+        self.has_views |= self.shared.queue.may_have_views();
+        if self.has_views && mem::take(&mut self.is_running) {
+            self.shared.running.finish(1);
+        }
+    }
+
     /// Releases the worker's place, and takes the next job with its place.
     #[cold]
     fn next_of_views(&mut self) -> Option<Job> {
+        self.end_running();
         let (shared, context) = (&self.shared, &self.context);
         let pop_default = || {
             let job = context.pop(&shared.queue)?;
@@ -262,8 +282,10 @@ impl Worker {
         };
         let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
-        let (taken, has_more) = shared.policy.take(held, pop_default, &queued);
+        let begin = |taken: &ViewJob| Route { shared, view: taken.view.as_ref() }.running().add();
+        let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
         let ViewJob { job, view } = taken?;
+        self.is_running = view.is_none();
         context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         self.view = view;
         if has_more && !self.is_woken {
@@ -305,6 +327,7 @@ impl Worker {
         if let Outcome::Woken(task) = outcome {
             self.shared.push_to_view(&view, Job::woken(task));
         }
+        view.running.finish(1);
     }
 
     #[inline(always)]
@@ -339,6 +362,7 @@ impl Worker {
         if let Some(freed) = self.shared.release_place(&self.context) {
             freed.look(&self.shared);
         }
+        self.end_running();
         // Before the decision: a worker with something in flight may not be the last to leave.
         self.return_credit();
         self.leave(Retire::Recycled)

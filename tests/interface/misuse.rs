@@ -52,7 +52,7 @@ fn each_wrong_call_says_what_to_do() {
         (stalled_at_once, &["Stalled", "Growth::Eager"]),
         // Waits that could never end.
         (join_in_a_task, &["`join`", "wait for the handles"]),
-        (join_of_a_paused_view, &["a view of the pool", "Call `resume` first", "`join_timeout`"]),
+        (join_of_a_paused_view, &["a view of the pool", "Call `resume` first", "`join_running`"]),
         // Results and tasks.
         (full, &["queue is full", "`try_`", "`into_task`"]),
         (cancelled, &["was cancelled", "`try_await_complete`"]),

@@ -12,6 +12,7 @@ mod random;
 mod regions;
 mod reserves;
 mod shares;
+mod still;
 mod submitting;
 mod timeouts;
 

@@ -236,7 +236,7 @@ fn a_join_that_would_wait_for_paused_tasks_panics() {
         let handle = pool.evaluate(|| 7);
         let text = panic_text(|| pool.join());
         let name = if text.contains("view") { "`imports`" } else { pool.name() };
-        for part in ["`join`", name, "paused", "Call `resume` first", "`join_timeout`"] {
+        for part in ["`join`", name, "paused", "Call `resume` first", "`join_running`"] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!pool.join_timeout(Duration::from_millis(1)));

@@ -65,6 +65,8 @@ impl Worker {
         let since = Instant::now();
         self.begin_rest();
         let why = loop {
+            // Race 4: published first, then looks whether there are views.
+            self.end_running();
             // Race 1: if the worker stays, each running or searching worker looks at the queue when it stops.
             if shared.has_work() && self.withdraw(true) {
                 return None;

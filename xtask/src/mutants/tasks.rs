@@ -41,14 +41,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         ".on_drop.get_or_insert_with(on_drop);"
         => ".on_drop = Some(on_drop());", Test("handles", "a_handle_may_be_asked_to_cancel_twice");
     "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
-        "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view))"
-        => "(shared.begin_on_top(worker, view.map(|view| view.id)), enter_task(shared, view).filter(|_| false))", Test("workers", "an_awaited_task_sees_its_own_view");
+        "(below, enter_task(shared, view), running)"
+        => "(below, enter_task(shared, view).filter(|_| false), running)", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a claimed task of the default view sees that of a task below", "src/runtime/context.rs",
         "if view.is_none() && !has_task && works_for"
         => "if view.is_none() && works_for", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a thread outside sees no pool", "src/runtime/context.rs",
-        "CallerMark { _task: enter_task(shared, view) }"
-        => "CallerMark { _task: enter_task(shared, view).filter(|_| false) }", Test("workers", "a_thread_outside_sees_the_pool");
+        "_task: enter_task(route.shared, route.view), _running"
+        => "_task: enter_task(route.shared, route.view).filter(|_| false), _running", Test("workers", "a_thread_outside_sees_the_pool");
     "current: a task of a view sees the default view", "src/runtime/worker.rs",
         "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
         => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("workers", "a_task_of_a_view_sees_the_view");

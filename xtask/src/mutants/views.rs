@@ -55,6 +55,24 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 15: a larger limit of a view gives no place to a returning worker", "src/runtime/policy.rs",
         "        state.admit_returning();\n        drop(locked);"
         => "        drop(locked);", Model("views::a_larger_limit_versus_a_return");
+    "still: a worker that takes without a place is not waited for", "src/runtime/worker.rs",
+        "            self.shared.running.add();\n            self.is_running = true;\n"
+        => "", Model("views::the_first_pause_versus_a_take");
+    "still: an idle worker counts as running until it takes a task", "src/runtime/place.rs",
+        "            self.idle.recheck_all();\n        }\n    }\n\n    /// Adds a view"
+        => "        }\n    }\n\n    /// Adds a view", Model("views::the_first_pause_versus_a_take"), Test("views", "idle_workers_do_not_run");
+    "still: a worker counts its task after the take", "src/runtime/policy.rs",
+        "        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n"
+        => "        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n", Model("views::a_pause_of_a_view_versus_a_take");
+    "still: a claimed task is not waited for", "src/runtime/awaited.rs",
+        "shared.queue.may_have_views().then(|| RunningMark::begin(running))"
+        => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
+    "still: a task on its caller's thread is not waited for", "src/runtime/context.rs",
+        "let running = RunningMark::begin(route.running());"
+        => "let running = RunningMark::begin(Box::leak(Box::default()));", Test("views", "what_runs_is_waited_for");
+    "still: a worker that leaves counts as running", "src/runtime/worker.rs",
+        "        if is_running {\n            shared.running.finish(1);\n        }\n"
+        => "        _ = is_running;\n", Test("views", "workers_without_a_task_do_not_run");
     "pause: a worker runs a task that it has taken without a place", "src/runtime/worker.rs",
         "                if !self.has_views && self.shared.queue.may_have_views() {"
         => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
