@@ -1,7 +1,5 @@
 //! Waits: which thread runs an awaited task, spare workers, and the bound on replaced workers.
 
-use std::future::Future;
-
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
