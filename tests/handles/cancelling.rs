@@ -377,7 +377,7 @@ fn a_task_that_waits_for_its_own_handle_panics() {
     impl Waits {
         fn wait(&mut self) {
             if let Some(own) = self.0.take().and_then(|own| own.recv_timeout(LIMIT).ok()) {
-                self.1.send(panic_text(|| own.cancel_and_wait())).unwrap();
+                self.1.send(panic_text(|| own.try_await_complete())).unwrap();
             }
         }
     }
