@@ -378,7 +378,10 @@ where
                     return Outcome::Pending;
                 }
                 Ok(TransitionToIdle::Submit) => return Outcome::Woken(self),
-                Err(owner) => self.end(owner, &mut outcome),
+                Err(owner) => {
+                    let _own = OwnTask::begin(header);
+                    self.end(owner, &mut outcome);
+                }
             },
         }
         if self.cell.header().leave_to_wakers() {

@@ -631,3 +631,34 @@ mod futures {
         stops.join().unwrap();
     }
 }
+
+/// As above, in the destructor of a future that is cancelled in its poll: the polling thread drops it.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_that_is_cancelled_in_its_poll_may_not_wait_for_its_own_handle() {
+    struct Waits(mpsc::Receiver<JoinHandle<()>>, mpsc::Sender<String>);
+
+    impl Drop for Waits {
+        fn drop(&mut self) {
+            let own = self.0.recv_timeout(LIMIT).unwrap();
+            self.1.send(panic_text(|| own.await_complete())).unwrap();
+        }
+    }
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let ((sends, own), (texts, text)) = (mpsc::channel(), mpsc::channel());
+    let (gate, waits) = (Gate::new(), Waits(own, texts));
+    let passes = Arc::clone(&gate);
+    let handle = pool.spawn_await(async move {
+        let _waits = waits;
+        passes.pass();
+        std::future::pending().await
+    });
+    gate.wait_for(1);
+    handle.cancel();
+    sends.send(handle).unwrap();
+    gate.open();
+    let text = text.recv_timeout(LIMIT).expect("it does not hang");
+    assert!(text.contains("its own handle"), "{text}");
+    assert!(pool.join_timeout(LIMIT));
+}
