@@ -152,10 +152,7 @@ impl Worker {
     }
 
     fn stop(self, why: Retire) {
-        let Worker { shared, context, key, index, is_running, .. } = self;
-        if is_running {
-            shared.running.finish(1);
-        }
+        let Worker { shared, context, key, index, .. } = self;
         if let Some(moved) = context.close() {
             // Race 19: what it has moved was in no queue for a moment.
             moved.look(&shared);

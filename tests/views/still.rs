@@ -227,6 +227,31 @@ fn workers_without_a_task_do_not_run() {
     pool.shutdown_join();
 }
 
+/// The hook that names its successor waits.
+#[test]
+fn a_worker_that_is_recycled_does_not_run() {
+    let (gate, is_first) = (Gate::new(), AtomicBool::new(true));
+    let passes = Arc::clone(&gate);
+    let name = move |index| {
+        if !is_first.swap(false, Ordering::Relaxed) {
+            passes.pass();
+        }
+        format!("worker {index}")
+    };
+    let pool = Builder::new().max_size(1).max_tasks_per_worker(1).thread_name(name).build();
+    let first = block(&pool);
+    pool.execute(|| ());
+    first.open();
+    gate.wait_for(1);
+    pool.pause();
+    assert!(pool.join_running_timeout(LIMIT));
+    gate.open();
+    pool.resume();
+    assert!(pool.join_timeout(LIMIT));
+    assert!(pool.join_running_timeout(LIMIT));
+    pool.shutdown_join();
+}
+
 /// It would wait for itself.
 #[test]
 fn a_task_may_not_wait_for_it() {

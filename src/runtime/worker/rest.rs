@@ -1,5 +1,6 @@
 //! What a worker does without a task: it spins, rests on the idle list, and leaves.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -109,7 +110,19 @@ impl Worker {
 
     /// Leaves if it may, and returns whether it has left. The worker is off the idle list.
     pub(super) fn leave(&mut self, why: Retire) -> bool {
-        let Some(left) = self.shared.try_retire(why, self.key, self.index) else { return false };
+        // Before a hook that starting its successor may call: it runs no task meanwhile. The wakers of joiners find a keeper still.
+        let was_running = mem::take(&mut self.is_running);
+        if was_running {
+            self.shared.running.finish(1);
+        }
+        let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
+            if was_running {
+                // Before its next pop, as when it started.
+                self.shared.running.add();
+                self.is_running = true;
+            }
+            return false;
+        };
         // Race 19: what follows may call user code, whose submissions must not enter this context. The worker is no longer counted:
         // regions have no effect on its thread either.
         set_worker(None);

@@ -70,9 +70,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "still: a task on its caller's thread is not waited for", "src/runtime/context.rs",
         "let running = RunningMark::begin(route.running());"
         => "let running = RunningMark::begin(Box::leak(Box::default()));", Test("views", "what_runs_is_waited_for");
-    "still: a worker that leaves counts as running", "src/runtime/worker.rs",
-        "        if is_running {\n            shared.running.finish(1);\n        }\n"
-        => "        _ = is_running;\n", Test("views", "workers_without_a_task_do_not_run");
+    "still: a worker that leaves counts as running", "src/runtime/worker/rest.rs",
+        "        if was_running {\n            self.shared.running.finish(1);\n        }\n"
+        => "", Test("views", "workers_without_a_task_do_not_run");
     "pause: a worker runs a task that it has taken without a place", "src/runtime/worker.rs",
         "                if !self.has_views && self.shared.queue.may_have_views() {"
         => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
