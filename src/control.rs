@@ -532,6 +532,8 @@ impl ThreadPool {
     /// Like [`join_running`](Self::join_running), but blocks for at most `timeout`. Returns whether nothing ran at some moment in that time.
     ///
     /// Does not panic. If a task of the pool or one of its worker hooks calls it, it returns `false` at once.
+    /// Soon after the first pause or call in a pool without views it may return `false` although nothing runs: idle workers count until they
+    /// have looked at the pause, which takes microseconds.
     ///
     /// ```
     /// use std::time::Duration;
@@ -548,7 +550,7 @@ impl ThreadPool {
     /// assert!(pool.join_running_timeout(Duration::from_secs(60)));
     /// assert!(running.is_finished());
     /// ```
-    #[must_use = "`false` says that tasks run"]
+    #[must_use = "`false` says that tasks may run"]
     pub fn join_running_timeout(&self, timeout: Duration) -> bool {
         if self.would_wait_for_caller(false) {
             return false;

@@ -84,8 +84,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// The future borrows the group: for a spawned task, move a clone of the group into it.
     ///
     /// In one of the group's own tasks it does not wait for a slot, since that task's own may be the next to become free. Nor does it
-    /// where that would [block one of the pool's workers](crate::ThreadPool::ready), in a future of `complete` or a hook. What is submitted by the permit then waits in line for
-    /// its slot, as [with `execute`](Self::execute). Do not await its handle in a task of the group, which keeps a slot: if all slots are kept
+    /// where that would [block one of the pool's workers](crate::ThreadPool::ready), in a future of `complete` or a hook. What is submitted by
+    /// the permit then waits in line for its slot, as [with `execute`](Self::execute). A closure that blocks on `ready` by another crate's
+    /// executor does so inside [`blocking`](crate::blocking()). Do not await its handle in a task of the group, which keeps a slot: if all slots are kept
     /// like that, none becomes free.
     ///
     /// While the pool has no worker, so no task and no permit is in flight, a [deadline](Self::deadline) does not end the wait.
