@@ -151,15 +151,15 @@
 //! 9. **Gone.** When [`shutdown_join`](ThreadPool::shutdown_join) of the last handle returns, or
 //!    [`terminated`](ThreadPool::terminated) is ready, every thread of the pool has exited. Its stop hook and the destructors of its
 //!    thread-locals have run.
-//! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in the
-//!     bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
-//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested
-//!     waits cost no thread while enough of the stack is left. This holds for waits by this crate's calls, and for what a future of
+//! 10. **No self-made deadlock.** A worker that waits for a handle, a scope, a group, a slot in a group, or capacity in
+//!     the bounded queue of its own pool does not count as running while it waits. If there is work it is always replaced,
+//!     whatever `max_blocked` is. A worker that waits runs no task on its stack except the one it waits for. Nested waits
+//!     cost no thread while enough of the stack is left. This holds for waits by this crate's calls, and for what a future of
 //!     [`complete`](ThreadPool::complete) awaits. A closure that waits inside another crate's `block_on` [says so by
-//!     `blocking`](crate::guide::blocking), or is found by a pool that [measures](Growth::Measured). Three kinds of wait could
-//!     never return and panic with a message instead: `join` and `shutdown_join`, or their async forms, in one of the pool's own
-//!     tasks, a wait for a group in one of its own tasks, and one for a handle in its own task. Their forms with a timeout return `false` or `None` at once. None of them panics while its
-//!     thread unwinds.
+//!     `blocking`](crate::guide::blocking), within `max_blocked`, or is found by a pool that [measures](Growth::Measured).
+//!     Three kinds of wait could never return and panic with a message instead: `join` and `shutdown_join`, or their async
+//!     forms, in one of the pool's own tasks, a wait for a group in one of its own tasks, and one for a handle in its own
+//!     task. Their forms with a timeout return `false` or `None` at once. None of them panics while its thread unwinds.
 //! 11. **One entry.** A future is in the queue at most once, and one worker polls it at a time, however often and from
 //!     wherever it is woken. No wake is lost.
 //! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were submitted. Not promised:
