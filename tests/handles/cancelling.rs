@@ -652,7 +652,7 @@ fn a_future_that_is_cancelled_in_its_poll_may_not_wait_for_its_own_handle() {
     let handle = pool.spawn_await(async move {
         let _waits = waits;
         passes.pass();
-        std::future::pending().await
+        std::future::pending::<()>().await;
     });
     gate.wait_for(1);
     handle.cancel();
