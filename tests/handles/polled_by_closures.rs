@@ -4,7 +4,7 @@
 use crate::common;
 
 use common::{HOUR, LIMIT, value};
-use elastipool::{Builder, Growth, ThreadPool, blocking};
+use elastipool::{Builder, ThreadPool, blocking};
 use futures::future::{BoxFuture, FutureExt, join_all};
 
 fn builder() -> Builder {
@@ -75,7 +75,11 @@ fn a_closure_may_block_on_tasks_of_its_pool_in_a_region() {
 #[test]
 fn as_many_closures_as_workers_may_block_on_tasks_in_a_pool_that_measures() {
     for block_on in EXECUTORS {
-        let pool = Builder::new().core_size(0).max_size(20).growth(Growth::measured(1)).build();
+        let pool = Builder::new()
+            .core_size(0)
+            .max_size(20)
+            .growth(elastipool::Growth::measured(1))
+            .build();
         let requests: Vec<_> = (0..8)
             .map(|number| {
                 let own = pool.clone();
