@@ -58,10 +58,10 @@ fn a_panic_comes_back_and_no_item_leaks() {
 #[test]
 fn a_pool_that_finds_its_size_gets_few_tasks() {
     let pool = ThreadPool::default();
-    let workers = pool.stats().allowed;
     pool.scope(|scope| scope.for_each(0..16_000, |_: u32| ()));
     assert!(pool.join_timeout(LIMIT));
-    assert!(pool.stats().completed <= 4 * workers, "{:?}", pool.stats());
+    // The number may rise meanwhile, on a busy machine.
+    assert!(pool.stats().completed <= 4 * pool.max_size(), "{:?}", pool.stats());
 }
 
 #[test]
