@@ -590,7 +590,7 @@ impl ThreadPool {
     /// What runs of the handle's view. Each worker that may have taken a task that is not counted counts until it has passed the policy.
     fn running(&self) -> &InFlight {
         self.shared().expect_views();
-        self.route().running()
+        self.shared().running_of(self.route().view)
     }
 }
 

@@ -39,13 +39,13 @@
 //! 1. **Prompt**: no task waits behind busy workers while the pool may run more.
 //! 2. **Settled**: every handle resolves, to the value, the panic, "cancelled" or "expired".
 //! 3. **Quiet**: a join returns only after a moment at which nothing was queued, running or pending.
-//! 4. **Bounded**: at most `max_size` workers run, not counting those in blocking regions.
+//! 4. **Bounded**: at most `max_size` workers run, not counting those that wait in blocking regions or for their own pool.
 //! 5. **Cold**: surplus workers end, also under a trickle of tasks. An idle pool uses no CPU.
 //! 6. **Panic-proof**: a panic in your code kills no worker, poisons no lock and skews no count.
 //! 7. **Refusal-proof**: if the system refuses a thread, nothing panics and no task is lost.
 //! 8. **Closed means closed**: a task accepted before the close runs, or comes back; a later one is handed back.
 //! 9. **Gone**: after [`shutdown_join`](ThreadPool::shutdown_join) of the last handle, no thread of the pool is left.
-//! 10. **No self-made deadlock**: tasks may wait for tasks, even on a pool of one worker.
+//! 10. **No self-made deadlock**: tasks may wait for tasks, by handles, scopes and groups, even on a pool of one worker.
 //! 11. **One entry**: one worker at a time polls a future, however often it is woken.
 //! 12. **In order**: tasks that one thread outside the pool submits start in that order.
 //!

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 use super::{
-    Arc, AtomicUsize, Gate, Mutex, Ordering, Relaxed, builder, counting, explore, explore_both,
-    pool, thread,
+    Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, builder, counting, explore,
+    explore_both, pool, thread,
 };
 use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
@@ -277,6 +277,34 @@ fn a_pause_of_a_view_versus_a_take() {
         view.execute(noted(&notes));
         pause_and_join(&view, &notes);
         drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A thread that knows that a cancelled task of a paused pool has been dropped, and waits for what runs, reads metrics without it.
+#[test]
+fn a_cancelled_task_versus_join_running() {
+    struct SetsOnDrop(Arc<AtomicBool>);
+
+    impl Drop for SetsOnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    explore(2, || {
+        let pool = pool(0, 1);
+        pool.pause();
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        let captured = SetsOnDrop(Arc::clone(&is_dropped));
+        let handle = pool.evaluate(move || drop(captured));
+        let canceller = thread::spawn(move || handle.cancel());
+        if is_dropped.load(Ordering::Acquire) {
+            pool.join_running();
+            assert_eq!(pool.stats().active, 0);
+        }
+        canceller.join().unwrap();
+        pool.resume();
         pool.shutdown_join();
     });
 }

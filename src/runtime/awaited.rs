@@ -150,14 +150,15 @@ impl Claimer<'_> {
         if let Some(worker) = self.worker {
             self.below.get_or_insert_with(|| {
                 // Before it waits for a place. Without views the task below counts.
-                let running = self.route.running();
+                let running = shared.running_of(view);
                 let running = shared.queue.may_have_views().then(|| RunningMark::begin(running));
                 let below = shared.begin_on_top(worker, view.map(|view| view.id));
                 (below, enter_task(shared, view), running)
             });
             worker.begin_awaited(entry);
         } else {
-            self.outside.get_or_insert_with(|| (mark_caller(self.route), OutsideOfRegion::enter()));
+            self.outside
+                .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
             shared.caller_metrics.lock().begin_awaited(entry);
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.

@@ -7,7 +7,7 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use crate::runtime::context::{WorkerContext, caller_depth, mark_caller};
+use crate::runtime::context::{CallerMark, WorkerContext, caller_depth, mark_caller};
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::route::{Origin, Route};
 use crate::runtime::shared::Shared;
@@ -85,10 +85,16 @@ impl Route<'_> {
         }
     }
 
-    /// Counts a job that is over on the calling thread. A stale entry was none.
+    /// Counts a job that is over on the calling thread, and then removes the thread's mark: who finds nothing marked as running reads
+    /// metrics that say the same.
+    fn record_on_caller(self, mark: Option<CallerMark<'_>>, outcome: &Outcome) {
+        self.count_on_caller(&|metrics| metrics.record(outcome));
+        drop(mark);
+    }
+
+    /// Ends a job that is [recorded](Self::record_on_caller). A stale entry was none.
     fn end_on_caller(self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
-        self.count_on_caller(&|metrics| metrics.record(outcome));
         if outcome.is_end() {
             self.report_on_caller(1);
         }
@@ -106,11 +112,11 @@ impl Route<'_> {
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
             // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would wait for itself.
-            let mark = mark_caller(self);
+            let mark = mark_caller(self.shared, self.view);
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
-            drop(mark);
             if let Some(mut outcome) = outcome.unless_skipped() {
+                self.record_on_caller(Some(mark), &outcome);
                 self.end_on_caller(&mut outcome);
                 return true;
             }
@@ -131,7 +137,7 @@ impl Route<'_> {
     /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
-            let mark = mark_caller(self);
+            let mark = mark_caller(self.shared, self.view);
             let mut begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
             let outcome = match job.withdraw() {
                 Ok(job) => {
@@ -142,8 +148,8 @@ impl Route<'_> {
                 // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
                 Err(job) => job.run_telling(&mut begin),
             };
-            drop(mark);
             if let Some(mut outcome) = outcome.unless_skipped() {
+                self.record_on_caller(Some(mark), &outcome);
                 self.end_on_caller(&mut outcome);
             }
         }
@@ -175,7 +181,7 @@ impl Route<'_> {
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self, job: Job) {
         let shared = self.shared;
-        let _mark = mark_caller(self);
+        let _mark = mark_caller(self.shared, self.view);
         // A new task has a permit.
         let mut has_permit = job.is_new();
         let mut again = Some(job);
@@ -189,6 +195,7 @@ impl Route<'_> {
             if mem::take(&mut has_permit) {
                 shared.release_permits_of_entries(1);
             }
+            self.record_on_caller(None, &outcome);
             self.end_on_caller(&mut outcome);
             if let Outcome::Woken(task) = outcome {
                 // If there is still no worker, poll the future again here.
@@ -199,11 +206,11 @@ impl Route<'_> {
 
     /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
     pub(crate) fn end_drained(self, job: Job) {
-        let mark = mark_caller(self);
+        let mark = mark_caller(self.shared, self.view);
         let is_new = job.is_new();
         self.count_on_caller(&WorkerMetrics::count_begin);
         let mut outcome = job.run();
-        drop(mark);
+        self.record_on_caller(Some(mark), &outcome);
         // Known only now: whether the entry is stale.
         match outcome {
             Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),
@@ -217,18 +224,18 @@ impl Route<'_> {
     pub(crate) fn drop_on_caller(self, job: Job) {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
         // wait for itself.
-        let mark = mark_caller(self);
+        let mark = mark_caller(self.shared, self.view);
         let is_ended = job.abandon().unless_skipped().is_some();
-        drop(mark);
         // Race 8: a canceller may have ended the task meanwhile.
         if is_ended {
-            self.cancelled_on_caller();
+            self.cancelled_on_caller(Some(mark));
         }
     }
 
     /// Ends a task that was dropped outside the workers.
-    pub(crate) fn cancelled_on_caller(self) {
+    pub(crate) fn cancelled_on_caller(self, mark: Option<CallerMark<'_>>) {
         self.count_on_caller(&WorkerMetrics::count_begin);
+        self.record_on_caller(mark, &Outcome::Cancelled);
         self.end_on_caller(&mut Outcome::Cancelled);
     }
 }

@@ -34,7 +34,6 @@ use crate::runtime::in_flight::RunningMark;
 use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::policy::ViewId;
 use crate::runtime::registry::ThreadKey;
-use crate::runtime::route::Route;
 use crate::runtime::shared::{Shared, TaskQueue};
 use crate::runtime::view::ViewCore;
 use crate::sync::thread_local;
@@ -119,11 +118,14 @@ pub(super) fn caller_depth() -> usize {
 }
 
 /// Marks the calling thread as the caller of a task of this pool and view, which runs, until the guard is dropped.
-pub(crate) fn mark_caller(route: Route<'_>) -> CallerMark<'_> {
+pub(crate) fn mark_caller<'a>(
+    shared: &'a Shared,
+    view: Option<&'a Arc<ViewCore>>,
+) -> CallerMark<'a> {
     // Once the thread-locals are destroyed, no later call can look for the mark.
-    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(route.id()));
-    let running = RunningMark::begin(route.running());
-    CallerMark { _task: enter_task(route.shared, route.view), _running: running }
+    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
+    let running = RunningMark::begin(shared.running_of(view));
+    CallerMark { _task: enter_task(shared, view), _running: running }
 }
 
 /// See [`mark_caller`].

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Weak};
 
 use crate::runtime::identity::PoolId;
-use crate::runtime::in_flight::InFlight;
 use crate::runtime::policy::{DEFAULT_VIEW, ViewId};
 use crate::runtime::poll_wait::{PollWait, may_count};
 use crate::runtime::shared::Shared;
@@ -21,18 +20,13 @@ pub(crate) struct Route<'a> {
     pub(crate) view: Option<&'a Arc<ViewCore>>,
 }
 
-impl<'a> Route<'a> {
+impl Route<'_> {
     pub(crate) fn id(self) -> PoolId {
         self.shared.id()
     }
 
     pub(crate) fn view_id(self) -> ViewId {
         self.view.map_or(DEFAULT_VIEW, |view| view.id)
-    }
-
-    /// Returns the word that counts the running tasks of the view.
-    pub(crate) fn running(self) -> &'a InFlight {
-        self.view.map_or(&self.shared.running, |view| &view.running)
     }
 
     /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue timeout.

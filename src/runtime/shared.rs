@@ -182,6 +182,11 @@ impl Shared {
         pools().iter().find(|(id, _)| *id == pool)?.1.upgrade()
     }
 
+    /// Returns the word that counts the running tasks of the view.
+    pub(crate) fn running_of<'a>(&'a self, view: Option<&'a Arc<ViewCore>>) -> &'a InFlight {
+        view.map_or(&self.running, |view| &view.running)
+    }
+
     pub(crate) fn id(&self) -> PoolId {
         PoolId::of(&self.registry)
     }

@@ -14,7 +14,6 @@ use crate::runtime::metrics::WorkerMetrics;
 use crate::runtime::nesting::begin_worker;
 use crate::runtime::policy::DEFAULT_VIEW;
 use crate::runtime::registry::{Exit, ThreadKey};
-use crate::runtime::route::Route;
 use crate::runtime::shared::Shared;
 use crate::runtime::view::{ViewCore, ViewJob};
 use crate::sync::inherit::show_index;
@@ -279,7 +278,7 @@ impl Worker {
         };
         let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
-        let begin = |taken: &ViewJob| Route { shared, view: taken.view.as_ref() }.running().add();
+        let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
         let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
         let ViewJob { job, view } = taken?;
         self.is_running = view.is_none();

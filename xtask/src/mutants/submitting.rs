@@ -168,6 +168,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "const MAX_MOVED_SIZE: usize = 2048;"
         => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");
     "race 8: a task that a canceller has ended ends again on the caller", "src/runtime/caller.rs",
-        "        if is_ended {\n            self.cancelled_on_caller();"
-        => "        if is_ended || true {\n            self.cancelled_on_caller();", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
+        "        if is_ended {\n            self.cancelled_on_caller(Some(mark));"
+        => "        if is_ended || true {\n            self.cancelled_on_caller(Some(mark));", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
 };

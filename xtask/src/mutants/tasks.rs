@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if view.is_none() && !has_task && works_for"
         => "if view.is_none() && works_for", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a thread outside sees no pool", "src/runtime/context.rs",
-        "_task: enter_task(route.shared, route.view), _running"
-        => "_task: enter_task(route.shared, route.view).filter(|_| false), _running", Test("workers", "a_thread_outside_sees_the_pool");
+        "_task: enter_task(shared, view), _running"
+        => "_task: enter_task(shared, view).filter(|_| false), _running", Test("workers", "a_thread_outside_sees_the_pool");
     "current: a task of a view sees the default view", "src/runtime/worker.rs",
         "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
         => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("workers", "a_task_of_a_view_sees_the_view");

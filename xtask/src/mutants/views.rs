@@ -68,8 +68,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "shared.queue.may_have_views().then(|| RunningMark::begin(running))"
         => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
     "still: a task on its caller's thread is not waited for", "src/runtime/context.rs",
-        "let running = RunningMark::begin(route.running());"
+        "let running = RunningMark::begin(shared.running_of(view));"
         => "let running = RunningMark::begin(Box::leak(Box::default()));", Test("views", "what_runs_is_waited_for");
+    "still: a task on its caller's thread is recorded after its mark is gone", "src/runtime/caller.rs",
+        "        self.count_on_caller(&|metrics| metrics.record(outcome));\n        drop(mark);\n"
+        => "        drop(mark);\n        self.count_on_caller(&|metrics| metrics.record(outcome));\n", Model("views::a_cancelled_task_versus_join_running");
     "still: a worker that leaves counts as running", "src/runtime/worker/rest.rs",
         "        if was_running {\n            self.shared.running.finish(1);\n        }\n"
         => "", Test("views", "workers_without_a_task_do_not_run");
