@@ -146,7 +146,7 @@ fn an_abandoned_future_ends_a_closed_pool() {
         pool.execute(move || gate.open());
         let ready = Arc::new(AtomicBool::new(false));
         let waker = Arc::new(Mutex::new(None::<Waker>));
-        drop(pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) }));
+        pool.spawn(Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) });
         while pool.idle_worker_count() < 2 {
             thread::yield_now();
         }
