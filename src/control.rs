@@ -6,21 +6,21 @@ use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::crew::counts::MAX_WORKERS;
+use crate::crew::registry::ThreadKey;
 use crate::error::BuildError;
+use crate::flight::in_flight::InFlight;
 use crate::handed_back::Task;
+use crate::keeper::due::PAUSE;
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::runtime::context::{self, Caller};
-use crate::runtime::counts::MAX_WORKERS;
-use crate::runtime::due::PAUSE;
-use crate::runtime::helper::relayed;
-use crate::runtime::in_flight::InFlight;
-use crate::runtime::registry::ThreadKey;
-use crate::runtime::route::Route;
-use crate::runtime::shared::Shared;
-use crate::runtime::view::ViewJob;
+use crate::sched::context::{self, Caller};
+use crate::sched::helper::relayed;
+use crate::sched::route::Route;
+use crate::sched::shared::Shared;
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
+use crate::views::view::ViewJob;
 use crate::worker_index::worker_index;
 
 /// # Waiting

@@ -1,4 +1,4 @@
-//! Submitting futures (feature `async`). [`future_task`](crate::runtime::future_task) runs them.
+//! Submitting futures (feature `async`). [`future_task`](crate::wait::future_task) runs them.
 
 use std::future::Future;
 
@@ -7,12 +7,12 @@ use futures_task::{FutureObj, Spawn, SpawnError};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::runtime::future_task::FutureTask;
-use crate::runtime::route::TaskRoute;
-use crate::runtime::submit::{Accepted, Patience};
+use crate::sched::route::TaskRoute;
+use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
 use crate::task::attachment::Line;
 use crate::task::job::{Detached, Job};
+use crate::wait::future_task::FutureTask;
 
 /// # Submitting futures (feature `async`)
 impl ThreadPool {

@@ -219,20 +219,29 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod blocking;
+mod crew;
 mod error;
+mod flight;
 mod growth;
 mod handed_back;
 mod join_handle;
+mod keeper;
 #[cfg(all(test, elastipool_loom, feature = "async"))]
 mod models;
+mod observe;
 mod priority;
 mod queue;
 mod report;
-mod runtime;
+mod sched;
+mod sizing;
 mod stats;
+mod submit;
 mod sync;
 mod task;
+mod thread;
 mod token;
+mod views;
+mod wait;
 #[cfg(feature = "async")]
 mod waker;
 mod worker_index;

@@ -6,17 +6,17 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::crew::sizes::Sizes;
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::runtime::block_on::block_on;
-use crate::runtime::future_task::{Call, FutureTask};
-use crate::runtime::route::{OwnedRoute, Route, TaskRoute};
-use crate::runtime::shared::{Config, Shared};
-use crate::runtime::sizes::Sizes;
-use crate::runtime::submit::{Accepted, Patience};
-use crate::runtime::view::ViewHandle;
+use crate::sched::route::{OwnedRoute, Route, TaskRoute};
+use crate::sched::shared::{Config, Shared};
+use crate::submit::{Accepted, Patience};
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Run};
+use crate::views::view::ViewHandle;
+use crate::wait::block_on::block_on;
+use crate::wait::future_task::{Call, FutureTask};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -414,8 +414,8 @@ mod tests {
     use std::time::Duration;
 
     use super::ThreadPool;
+    use crate::crew::counts::Search;
     use crate::queue::Kind;
-    use crate::runtime::counts::Search;
     use crate::sync::cpu::cpus;
     use crate::sync::parker::Parker;
     use crate::task::job::Job;

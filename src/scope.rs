@@ -51,19 +51,15 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::runtime::awaited::{run_awaited_scope, run_awaited_scoped_task};
-#[cfg(feature = "async")]
-use crate::runtime::future_task::FutureTask;
-use crate::runtime::identity::PoolId;
-use crate::runtime::policy::ViewId;
-use crate::runtime::region::{Dependency, NO_LIMIT, wait_for};
-use crate::runtime::route::{Route, TaskRoute};
-use crate::runtime::shared::Shared;
-use crate::runtime::submit::{Accepted, Patience, is_boxed};
+use crate::sched::region::{Dependency, NO_LIMIT, wait_for};
+use crate::sched::route::{Route, TaskRoute};
+use crate::sched::shared::Shared;
+use crate::submit::{Accepted, Patience, is_boxed};
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
 use crate::sync::unwind::{Contained, Payload, contain, discard};
 use crate::sync::{Mutex, thread_local};
+use crate::task::ViewId;
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Outcome, run_closure, settle};
@@ -71,6 +67,10 @@ use crate::task::promise::Promise;
 #[cfg(feature = "async")]
 use crate::task::unstarted::ScopedFuture;
 use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, Unstarted};
+use crate::thread::identity::PoolId;
+use crate::wait::awaited::{run_awaited_scope, run_awaited_scoped_task};
+#[cfg(feature = "async")]
+use crate::wait::future_task::FutureTask;
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
@@ -883,7 +883,7 @@ mod tests {
     use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
     #[cfg(feature = "async")]
     use super::{Poll, contain, poll_fn, resume_unwind};
-    use crate::runtime::policy::DEFAULT_VIEW;
+    use crate::task::DEFAULT_VIEW;
     use crate::task::job::Job;
     use crate::task::unstarted::{Claim, Reporter};
 

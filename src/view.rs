@@ -5,14 +5,14 @@ use std::ops::Deref;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::crew::metrics::CallerMetrics;
 use crate::error::BuildError;
+use crate::flight::in_flight::InFlight;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
-use crate::runtime::in_flight::InFlight;
-use crate::runtime::metrics::CallerMetrics;
-use crate::runtime::policy::Terms;
-use crate::runtime::view::{QueueTimeout, ViewCore, ViewHandle, ViewPool};
 use crate::sync::Counter;
+use crate::views::policy::Terms;
+use crate::views::view::{QueueTimeout, ViewCore, ViewHandle, ViewPool};
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
 ///

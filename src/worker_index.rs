@@ -1,6 +1,6 @@
 //! Which worker runs the calling code.
 
-use crate::runtime::identity::identity;
+use crate::thread::identity::identity;
 
 /// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside workers.
 ///

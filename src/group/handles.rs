@@ -6,8 +6,8 @@ use std::future::Future;
 use super::TaskGroup;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::future_task::Call;
 use crate::task::closure::Closure;
+use crate::wait::future_task::Call;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {

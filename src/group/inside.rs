@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::runtime::trampoline::off_trampoline;
+use crate::sched::trampoline::off_trampoline;
 use crate::sync::thread_local;
 
 thread_local! {

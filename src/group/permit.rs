@@ -15,13 +15,13 @@ use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
 use crate::error::{Refusal, RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::runtime::future_task::Call;
-use crate::runtime::helper::relayed;
-use crate::runtime::poll_wait::may_block_own;
-use crate::runtime::reserve::Reservation;
+use crate::sched::helper::relayed;
+use crate::sched::poll_wait::may_block_own;
+use crate::submit::reserve::Reservation;
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::token::CancellationToken;
+use crate::wait::future_task::Call;
 
 /// A slot of a [`TaskGroup`] for one task, which the pool has accepted, and which is submitted later. Returned by [`TaskGroup::ready`].
 ///

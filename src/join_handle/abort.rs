@@ -5,8 +5,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use super::JoinHandle;
-use crate::runtime::caller::cancel_task;
-use crate::runtime::route::Origin;
+use crate::sched::route::Origin;
+use crate::submit::caller::cancel_task;
 use crate::sync::unwind::quietly;
 use crate::task::job::Run;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
-use crate::runtime::capacity::{Capacity, Granted, Waits};
-use crate::runtime::policy::DEFAULT_VIEW;
-use crate::runtime::region::{Dependency, wait_for};
-use crate::runtime::sizes::Sizes;
+use crate::crew::sizes::Sizes;
+use crate::flight::capacity::{Capacity, Granted, Waits};
+use crate::sched::region::{Dependency, wait_for};
+use crate::task::DEFAULT_VIEW;
 
 /// Submitters wait for a permit, with a capacity of one and of zero.
 #[test]

@@ -1,4 +1,4 @@
-//! Model checks of the protocol (`runtime/protocol.md`): real pools of one to three workers, in every interleaving up to a
+//! Model checks of the protocol (`sched/protocol.md`): real pools of one to three workers, in every interleaving up to a
 //! bound of preemptions, with every value that the memory model lets a load return. `cargo xtask
 //! models` runs them; `cargo xtask mutants` shows that they can fail.
 //!

@@ -6,7 +6,7 @@ use std::future::Future;
 use super::{Delivering, Scope, ScopedJoinHandle};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
-use crate::runtime::submit::{Accepted, Patience};
+use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
 use crate::task::job::{Outcome, settle};
 

@@ -8,6 +8,7 @@ pub(crate) mod cpu;
 pub(crate) mod inherit;
 pub(crate) mod parker;
 pub(crate) mod probe;
+pub(crate) mod returning;
 pub(crate) mod spin;
 pub(crate) mod unwind;
 pub(crate) mod waking;

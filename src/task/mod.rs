@@ -12,3 +12,10 @@ pub(crate) mod pending;
 pub(crate) mod promise;
 pub(crate) mod state;
 pub(crate) mod unstarted;
+
+/// Identifies a view of a pool: its number in the order of the views, from 1. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ViewId(pub(crate) u64);
+
+/// The view of tasks that are submitted to the pool itself.
+pub(crate) const DEFAULT_VIEW: ViewId = ViewId(0);

@@ -7,9 +7,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The page with the table of races.
-const OVERVIEW: &str = "src/runtime/protocol.md";
+const OVERVIEW: &str = "src/sched/protocol.md";
 /// Where the table's files lie.
-const FOLDERS: [&str; 4] = ["src/runtime", "src/queue", "src/task", "src"];
+const FOLDERS: [&str; 14] = [
+    "src/sync",
+    "src/queue",
+    "src/task",
+    "src/crew",
+    "src/thread",
+    "src/flight",
+    "src/keeper",
+    "src/observe",
+    "src/views",
+    "src/sched",
+    "src/sizing",
+    "src/submit",
+    "src/wait",
+    "src",
+];
 
 /// Returns what the pages name and the sources below `root` do not have, and the reverse.
 pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {

@@ -52,7 +52,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "scope: a lost task cancels no future", "src/task/unstarted.rs",
         "            state.has_failed = true;\n            state.record.lost"
         => "            state.record.lost", Test("scope", "hostile::a_lost_task");
-    "scope: a future is dropped before the others are cancelled", "src/runtime/caller.rs",
+    "scope: a future is dropped before the others are cancelled", "src/submit/caller.rs",
         "        mark_cancelled(futures);\n"
         => "", Test("scope", "hostile::a_destructor_waits");
     "scope: a closure's handle resolves before what is dropped with it", "src/scope.rs",
@@ -189,10 +189,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race: the losers' errors are returned", "src/group/state.rs",
         "let lost = if self.has_won { mem::take(&mut self.failures) } else { Vec::new() };"
         => "let lost = Vec::new();", Test("groups", "errors_and_panics_cancel_nothing");
-    "deadline: it cancels nothing before a submission", "src/runtime/keeper.rs",
+    "deadline: it cancels nothing before a submission", "src/sched/keeper.rs",
         "        self.keeper.ask(KeeperJob::Deadlines, at);\n    }\n\n"
         => "        let _ = at;\n    }\n\n", Test("groups", "it_cancels_the_group_beside_a_busy_worker");
-    "deadline: only the first one comes", "src/runtime/keeper.rs",
+    "deadline: only the first one comes", "src/sched/keeper.rs",
         "            self.keeper.ask(KeeperJob::Deadlines, at);\n"
         => "            let _ = at;\n", Test("groups", "each_group_has_its_own");
     "deadline: without a keeper a late task is accepted", "src/group/state.rs",

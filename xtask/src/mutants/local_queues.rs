@@ -4,13 +4,13 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 22: a poll that waits for a future which it has woken is not watched", "src/runtime/context.rs",
+    "race 22: a poll that waits for a future which it has woken is not watched", "src/sched/context.rs",
         "        self.shared.watch_deferred();\n"
         => "", Model("local_queues::futures::a_poll_waits_for_another");
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
-    "wait: stale entries stay under one that is taken back", "src/runtime/context.rs",
+    "wait: stale entries stay under one that is taken back", "src/sched/context.rs",
         " && self.local_len() < self.covered.get()"
         => " && false", Test("memory", "memory_is_given_back");
     "local queues: not checked before a rest", "src/queue/mod.rs",
@@ -19,22 +19,22 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 22: woken futures are checked before new tasks", "src/queue/mod.rs",
         "has_none(Kind::New) && (!self.may_have_woken() || has_none(Kind::Woken))"
         => "has_none(Kind::Woken) && has_none(Kind::New)", Model("local_queues::a_look_versus_a_yield");
-    "woken first: a worker that takes a new task keeps its woken futures", "src/runtime/context.rs",
+    "woken first: a worker that takes a new task keeps its woken futures", "src/sched/context.rs",
         "            self.share_woken();\n        }\n    }\n"
         => "        }\n    }\n", Test("async_code", "a_long_task");
-    "woken first: no worker is notified of futures that a worker has shared", "src/runtime/context.rs",
+    "woken first: no worker is notified of futures that a worker has shared", "src/sched/context.rs",
         "local.share_woken(&self.shared.queue)) {\n            self.needs_notify.set(true);\n"
         => "local.share_woken(&self.shared.queue)) {\n", Model("local_queues::futures::a_poll_wakes_another_versus");
-    "woken first: a worker that blocks keeps its woken futures", "src/runtime/context.rs",
+    "woken first: a worker that blocks keeps its woken futures", "src/sched/context.rs",
         "        self.share_woken();\n        self.in_poll"
         => "        self.in_poll", Test("async_code", "a_blocked_one_has_woken");
-    "woken first: a worker that rests keeps its woken futures", "src/runtime/context.rs",
+    "woken first: a worker that rests keeps its woken futures", "src/sched/context.rs",
         "        self.share_woken();\n        self.covered"
         => "        self.covered", Test("async_code", "a_spare_one_has_woken");
     "woken first: new tasks have no turn", "src/queue/local.rs",
         "has_yielded || is_turn_of_new(request)"
         => "has_yielded || is_turn_of_new(request) && false", Unit("local::tests::woken::neither_woken");
-    "woken first: a yield gives way to no new task", "src/runtime/context.rs",
+    "woken first: a yield gives way to no new task", "src/sched/context.rs",
         "            self.has_yielded.set(true);\n"
         => "", Test("async_code", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
@@ -43,28 +43,28 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "if request % TURN_INTERVAL == 0 {"
         => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("async_code", "share_the_worker");
-    "context: a worker never steals", "src/runtime/context.rs",
+    "context: a worker never steals", "src/sched/context.rs",
         "self.steal(|| local.steal(queue))"
         => "None", Model("local_queues::a_task_submits_another_versus_idle");
-    "context: no worker is notified of a stolen batch", "src/runtime/context.rs",
+    "context: no worker is notified of a stolen batch", "src/sched/context.rs",
         "            self.owe(MustLook::owed());\n        }\n        stolen"
         => "        }\n        stolen", Model("local_queues::a_stolen_batch");
-    "context: no worker is notified of a future that a poll has woken", "src/runtime/context.rs",
+    "context: no worker is notified of a future that a poll has woken", "src/sched/context.rs",
         "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n        self.needs_notify.set(true);\n"
         => "        self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));\n", Model("local_queues::futures::a_poll_wakes_two");
-    "context: a worker takes more credit than it has accepted", "src/runtime/context.rs",
+    "context: a worker takes more credit than it has accepted", "src/sched/context.rs",
         "shared.in_flight.accept(CREDIT_BATCH)"
         => "shared.in_flight.accept(1)", Model("local_queues::join_versus");
-    "context: a worker with credit submits to a closed pool", "src/runtime/context.rs",
+    "context: a worker with credit submits to a closed pool", "src/sched/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(local)"
         => "self.nodes().take(0).find_map(local)", Test("queues", "local_queues::shutdown_now");
-    "tasks: the end of a task is not counted", "src/runtime/context.rs",
+    "tasks: the end of a task is not counted", "src/sched/context.rs",
         "        self.metrics.record(outcome);\n        if outcome.is_end() {\n            self.credit.set(self.credit.get() + 1);\n        }\n"
         => "        self.metrics.record(outcome);\n", Model("local_queues::join_versus"), Model("waits::an_awaited_task_versus_its_entry");
-    "race 8: a worker releases the permit of a stale entry", "src/runtime/context.rs",
+    "race 8: a worker releases the permit of a stale entry", "src/sched/context.rs",
         "        if !self.in_poll.get() {\n"
         => "        if false {\n", Test("handles", "gives_its_permit_back");
     "local queues: a push does not list the queue", "src/queue/local.rs",
@@ -88,17 +88,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "local queues: a worker that has rested takes many tasks before a check", "src/queue/pacing.rs",
         "        self.left.set(self.left.get().min(self.interval()));\n"
         => "", Unit("pacing::tests::a_rest_is");
-    "coarse: a task of a task overtakes others", "src/runtime/context.rs",
+    "coarse: a task of a task overtakes others", "src/sched/context.rs",
         ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::Woken && !self.prefers_injector(local) || kind == Kind::New)", Test("queues", "a_coarse_task_of_a_task");
-    "coarse: a future overtakes those that were woken before", "src/runtime/context.rs",
+    "coarse: a future overtakes those that were woken before", "src/sched/context.rs",
         ".filter(|local| !self.prefers_injector(local))" => ".filter(|local| kind == Kind::New && !self.prefers_injector(local) || kind == Kind::Woken)", Test("queues", "a_future_that_yields_in_coarse");
-    "race 22: a worker does not notify of a future that has yielded in a coarse poll", "src/runtime/context.rs",
+    "race 22: a worker does not notify of a future that has yielded in a coarse poll", "src/sched/context.rs",
         "        if !is_local {\n" => "        if false {\n", Model("local_queues::futures::a_coarse_yield_versus_a_look");
-    "coarse: each task that another one waits for leaves an entry", "src/runtime/context.rs",
+    "coarse: each task that another one waits for leaves an entry", "src/sched/context.rs",
         "        self.forget_task_time();\n        self.skip" => "        self.skip", Unit("pool::tests::a_coarse_task_leaves");
-    "coarse: tasks wait in line although a worker is idle", "src/runtime/context.rs",
+    "coarse: tasks wait in line although a worker is idle", "src/sched/context.rs",
         "now.idle() > 0 && now" => "now.idle() > usize::MAX - 1 && now", Unit("context::tests::an_idle_worker");
-    "coarse: an idle worker that may not run counts", "src/runtime/context.rs",
+    "coarse: an idle worker that may not run counts", "src/sched/context.rs",
         "now.idle() > 0 && now.has_spare_capacity(limit)" => "{ let _ = limit; now.idle() > 0 }", Unit("context::tests::an_idle_worker");
     "coarse: the last tasks decide", "src/queue/pacing.rs",
         "(self.task_nanos.get() + now) / 2" => "now", Unit("pacing::tests::the_time_of_a_task");
@@ -121,7 +121,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "local queues: what went to an injector is not left behind", "src/queue/local.rs",
         " || is_injected()\n"
         => " || is_injected() && false\n", Model("local_queues::an_overflow_out_of");
-    "race 22: a worker does not notify of a future that overflowed", "src/runtime/context.rs",
+    "race 22: a worker does not notify of a future that overflowed", "src/sched/context.rs",
         "        if !is_local {\n"
         => "        if false {\n", Model("local_queues::an_overflow_versus_a_stealer");
     "local queues: an immediate shutdown misses a steal in transit", "src/queue/mod.rs",

@@ -4,65 +4,65 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 42: a submitter asks for no measurement", "src/runtime/sizing.rs",
+    "race 42: a submitter asks for no measurement", "src/sizing/measured.rs",
         "            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect(\"one is set\"));\n"
         => "            let _ = (KeeperJob::Growth, cmp::max(at, earliest));\n",
         Model("measured::a_task_gets_a_worker"), Test("growth", "tasks_that_wait_for_each_other");
-    "race 42: a request for a measurement never ends", "src/runtime/due.rs",
+    "race 42: a request for a measurement never ends", "src/keeper/due.rs",
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
         => "", Model("measured::a_task_gets_a_worker");
-    "race 42: the keeper does not look after a measurement", "src/runtime/sizing.rs",
+    "race 42: the keeper does not look after a measurement", "src/sizing/measured.rs",
         "        self.look_as(Notifier::KeeperLook);\n        if is_undecided {"
         => "        if is_undecided {", Model("measured::the_last_measurement_versus_submit");
-    "race 42: a worker above a lowered number asks for no measurement", "src/runtime/worker/rest.rs",
+    "race 42: a worker above a lowered number asks for no measurement", "src/sched/worker/rest.rs",
         "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");
-    "measured: a task of a view that may not run asks for no measurement", "src/runtime/submit.rs",
+    "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
-    "measured: tasks of a view that could run with more workers are no work", "src/runtime/policy.rs",
+    "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",
         "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
         Test("growth", "a_view_gets_workers");
-    "measured: the permits of a bounded queue are those of max_size", "src/runtime/capacity.rs",
+    "measured: the permits of a bounded queue are those of max_size", "src/flight/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");
-    "measured: a submitter that waits asks for no measurement", "src/runtime/submit.rs",
+    "measured: a submitter that waits asks for no measurement", "src/submit/mod.rs",
         "        shared.ask_if_all_run(shared.counts.load());\n" => "",
         Test("growth", "a_submitter_that_comes_late");
-    "measured: a rejection asks for no measurement", "src/runtime/submit.rs",
+    "measured: a rejection asks for no measurement", "src/submit/mod.rs",
         "            self.shared.ask_if_all_run(self.shared.counts.load());\n" => "", Test("growth", "rejections_for_capacity");
-    "measured: a rejection is work also if its view may have no more workers", "src/runtime/submit.rs",
+    "measured: a rejection is work also if its view may have no more workers", "src/submit/mod.rs",
         "self.shared.may_run_another_of([self.view_id()])" => "true", Test("growth", "views_that_may_have_no_more_workers");
-    "measured: a submitter that waits is work also if its view may have no more workers", "src/runtime/sizing.rs",
+    "measured: a submitter that waits is work also if its view may have no more workers", "src/sizing/measured.rs",
         ".is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))" => ".is_some_and(|capacity| !capacity.awaiting_views().is_empty())",
         Test("growth", "views_that_may_have_no_more_workers");
-    "measured: a rejection is no work", "src/runtime/sizing.rs",
+    "measured: a rejection is no work", "src/sizing/measured.rs",
         "            || self.sizing.has_rejected.get()\n" => "", Test("growth", "rejections_for_capacity"), Test("growth", "a_stream_of_results");
-    "measured: a rejection is work for ever", "src/runtime/sizing.rs",
+    "measured: a rejection is work for ever", "src/sizing/measured.rs",
         "        self.sizing.has_rejected.set(false);\n" => "", Test("growth", "the_keeper_sleeps_after_a_rejection");
-    "measured: a raised number grants no permit", "src/runtime/sizing.rs",
+    "measured: a raised number grants no permit", "src/sizing/measured.rs",
         "        self.grant_permits();\n" => "", Test("growth", "a_submitter_to_a_full_pool");
-    "measured: a worker in a region counts as awake", "src/runtime/compensate.rs",
+    "measured: a worker in a region counts as awake", "src/sched/compensate.rs",
         "        self.metrics.is_in_region.set(to.is_some());\n" => "", Test("growth", "a_region_that_computes");
-    "measured: max_size does not bound the number", "src/runtime/sizes.rs",
+    "measured: max_size does not bound the number", "src/crew/sizes.rs",
         "let limit = (number + reserved).max(core_size).min(max_size);" => "let limit = (number + reserved).max(core_size);",
         Test("growth", "a_reserve_comes_on_top");
-    "measured: the number does not follow a changed max_size", "src/runtime/sizes.rs",
+    "measured: the number does not follow a changed max_size", "src/crew/sizes.rs",
         "        self.set_number(self.number(), reserved);\n" => "",
         Model("measured::a_raised_number_versus_resize"), Test("growth", "the_number_of_workers_has_bounds");
-    "measured: a reserve does not come on top", "src/runtime/sizes.rs",
+    "measured: a reserve does not come on top", "src/crew/sizes.rs",
         "(number + reserved)" => "number.max(self.wanted_awake.saturating_add(reserved))",
         Test("growth", "a_reserve_comes_on_top");
-    "measured: a reserve changes the number", "src/runtime/policy.rs",
+    "measured: a reserve changes the number", "src/views/policy.rs",
         "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
         Test("growth", "a_reserve_comes_on_top");
-    "measured: no more than the limit run beside a reserved place", "src/runtime/sizing.rs",
+    "measured: no more than the limit run beside a reserved place", "src/sizing/measured.rs",
         "if may_exceed { self.sizes.max() } else { limit }" => "{ let _ = may_exceed; limit }",
         Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
-    "measured: workers with reserved places count in the number", "src/runtime/sizing.rs",
+    "measured: workers with reserved places count in the number", "src/sizing/measured.rs",
         "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",
         Test("growth", "reserved_workers_do_not_count");
     "measured: a default pool is eager", "src/builder.rs",
         "if has_no_size { Growth::Measured }" => "if has_no_size && false { Growth::Measured }",
         Test("growth", "a_pool_without_sizes");
-    "measured: a large core_size is no start", "src/runtime/sizing.rs",
+    "measured: a large core_size is no start", "src/sizing/measured.rs",
         "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
         Unit("sizing::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
@@ -71,21 +71,21 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: no thread sleeps", "src/sync/probe.rs",
         "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'D'))",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_wait_for_each_other");
-    "measured: a worker of which only the clock is known sleeps", "src/runtime/sizing.rs",
+    "measured: a worker of which only the clock is known sleeps", "src/sizing/measured.rs",
         "unwrap_or(has_run)" => "unwrap_or(has_run && false)", Test("growth", "tasks_that_compute_get_few_workers_while_no_file");
-    "controller: the number is raised without a bound", "src/runtime/awake.rs",
+    "controller: the number is raised without a bound", "src/crew/awake.rs",
         "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
-    "controller: the number is raised by one", "src/runtime/awake.rs",
+    "controller: the number is raised by one", "src/crew/awake.rs",
         "(wanted / level).min(2.0)" => "{ let _ = level; 1.0 }", Unit("awake::tests::a_load_takes_about");
-    "controller: a raise does not wait for the workers of the last one", "src/runtime/awake.rs",
+    "controller: a raise does not wait for the workers of the last one", "src/crew/awake.rs",
         "if measured.is_short && self.was_under {" => "if self.was_under {", Unit("awake::tests::nothing_is_raised");
-    "controller: one measurement lowers the number", "src/runtime/awake.rs",
+    "controller: one measurement lowers the number", "src/crew/awake.rs",
         "if is_over && self.was_over {" => "if is_over {", Unit("awake::tests::a_number_that_is_too_high");
-    "controller: the number is never lowered", "src/runtime/awake.rs",
+    "controller: the number is never lowered", "src/crew/awake.rs",
         "if is_over && self.was_over {" => "if false {", Unit("awake::tests::a_number_that_is_too_high");
-    "controller: the CPUs used since the last measurement do not count", "src/runtime/awake.rs",
+    "controller: the CPUs used since the last measurement do not count", "src/crew/awake.rs",
         "let level = mean.max(measured.used);" => "let level = mean;", Unit("awake::tests::tasks_that_use_the_cpus");
-    "controller: there is no slack", "src/runtime/awake.rs",
+    "controller: there is no slack", "src/crew/awake.rs",
         "    SLACK + measured.asleep() / 2.0\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
         Unit("awake::tests::a_load_takes_about");
 };

@@ -4,16 +4,16 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "inherit: a worker has what its starter has", "src/runtime/worker.rs",
+    "inherit: a worker has what its starter has", "src/sched/worker.rs",
         "    start.shared.inherited.apply();\n"
         => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
-    "inherit: the keeper has what its starter has", "src/runtime/spawn.rs",
+    "inherit: the keeper has what its starter has", "src/sched/spawn.rs",
         "            shared.inherited.apply();\n"
         => "", Test("workers", "a_pinned_submitter"), Test("workers", "a_submitter_that_blocks");
     "name: the system cuts the index", "src/sync/inherit.rs",
         "        system::set_name(&format!(\"{}{index}\", &pool[..end]));\n"
         => "        let _ = (end, system::set_name);\n", Test("workers", "the_index_is_visible");
-    "name: the user's name is replaced", "src/runtime/worker.rs",
+    "name: the user's name is replaced", "src/sched/worker.rs",
         "    if start.has_default_name {"
         => "    if start.has_default_name || true {", Test("workers", "the_users_names");
     "law 6: a panic of the pool's own code ends its thread silently", "src/sync/mod.rs",

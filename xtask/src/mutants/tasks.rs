@@ -28,28 +28,28 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "waker: a count that is full goes on", "src/task/state.rs",
         "            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);\n"
         => "", Unit("future_cell::tests::more_wakers_than");
-    "abort handle: it does not find a task that waits for a slot", "src/runtime/route.rs",
+    "abort handle: it does not find a task that waits for a slot", "src/sched/route.rs",
         "(rare.view.clone(), rare.expiry.clone(), rare.line.clone());"
         => "(rare.view.clone(), rare.expiry.clone(), None);", Test("handles", "a_task_that_waits_for_a_slot");
-    "abort handle: it does not know the view", "src/runtime/route.rs",
+    "abort handle: it does not know the view", "src/sched/route.rs",
         "            Box::new(Rare { view, expiry, line, ..Rare::default() })"
         => "            drop(view);\n            Box::new(Rare { expiry, line, ..Rare::default() })", Test("handles", "it_cancels_what_has_not_been_started");
     "cancel on drop: the handle only detaches", "src/join_handle/abort.rs",
         "    fn drop(&mut self) {\n        self.0.cancel();\n"
         => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("handles", "a_dropped_handle_cancels");
-    "cancel on drop: a second call drops the first guard", "src/runtime/route.rs",
+    "cancel on drop: a second call drops the first guard", "src/sched/route.rs",
         ".on_drop.get_or_insert_with(on_drop);"
         => ".on_drop = Some(on_drop());", Test("handles", "a_handle_may_be_asked_to_cancel_twice");
-    "current: a claimed task sees the view of its waiter", "src/runtime/awaited.rs",
+    "current: a claimed task sees the view of its waiter", "src/wait/awaited.rs",
         "(below, enter_task(shared, view), running)"
         => "(below, enter_task(shared, view).filter(|_| false), running)", Test("workers", "an_awaited_task_sees_its_own_view");
-    "current: a claimed task of the default view sees that of a task below", "src/runtime/context.rs",
+    "current: a claimed task of the default view sees that of a task below", "src/sched/context.rs",
         "if view.is_none() && !has_task && works_for"
         => "if view.is_none() && works_for", Test("workers", "an_awaited_task_sees_its_own_view");
-    "current: a thread outside sees no pool", "src/runtime/context.rs",
+    "current: a thread outside sees no pool", "src/sched/context.rs",
         "_task: enter_task(shared, view), _running"
         => "_task: enter_task(shared, view).filter(|_| false), _running", Test("workers", "a_thread_outside_sees_the_pool");
-    "current: a task of a view sees the default view", "src/runtime/worker.rs",
+    "current: a task of a view sees the default view", "src/sched/worker.rs",
         "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
         => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("workers", "a_task_of_a_view_sees_the_view");
     "context: that of an ended future stays until its last waker is dropped", "src/task/attachment.rs",
@@ -58,10 +58,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "an owner reaches the future of another cell", "src/task/future_cell.rs",
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
-    "context: a future that is not polled enters it", "src/runtime/future_task.rs",
+    "context: a future that is not polled enters it", "src/wait/future_task.rs",
         "            if sink.is_cancelled() || !route.may_poll() {\n"
         => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter"), Test("workers", "a_closure_that_is_not_run");
-    "context: a future ends inside of it", "src/runtime/future_task.rs",
+    "context: a future ends inside of it", "src/wait/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
         => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
@@ -73,7 +73,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
         "            state.is_shut = true;\n"
         => "", Model("futures::shutdown_now_versus_poll");
-    "law 3: pending futures are not in flight", "src/runtime/future_task.rs",
+    "law 3: pending futures are not in flight", "src/wait/future_task.rs",
         "return Outcome::Pending;"
         => "return Outcome::Completed;", Test("law_03_quiet", "");
     "law 6: a panic in a task is not contained", "src/task/closure.rs",
@@ -100,13 +100,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "timeout: a late task stays until a worker comes", "src/join_handle/waiting.rs",
         "                self.cancel();\n"
         => "", Test("views", "a_blocking_wait_returns");
-    "cancel: a future is settled before it is dropped", "src/runtime/future_task.rs",
+    "cancel: a future is settled before it is dropped", "src/wait/future_task.rs",
         "    sink.call(|| discard(future));\n    settle(sink, route, result, outcome);"
         => "    if result.is_none() {\n        settle(sink, route, None::<Result<F::Output, Payload>>, outcome);\n        discard(future);\n        return;\n    }\n    sink.call(|| discard(future));\n    settle(sink, route, result, outcome);", Model("futures::cancel_and_wait_versus_poll"), Test("handles", "with_its_last_waker");
-    "wait: a task waits for its own handle", "src/runtime/future_task.rs",
+    "wait: a task waits for its own handle", "src/wait/future_task.rs",
         "own.get() == task.as_ptr().addr()"
         => "own.get() == task.as_ptr().addr() && false", Test("handles", "waits_for_its_own_handle");
-    "wait: a task that has ended is still the thread's own", "src/runtime/future_task.rs",
+    "wait: a task that has ended is still the thread's own", "src/wait/future_task.rs",
         "        let _ = OWN.try_with(|own| own.set(self.0));\n"
         => "        let _ = self.0;\n", Test("handles", "waits_for_its_own_handle");
     "pending: empty pages are kept", "src/task/paged.rs",
@@ -136,34 +136,34 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
         "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
         => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
-    "expiry: a future is polled although it has expired", "src/runtime/future_task.rs",
+    "expiry: a future is polled although it has expired", "src/wait/future_task.rs",
         "if sink.is_cancelled() || !route.may_poll() {"
         => "if sink.is_cancelled() {", Test("views", "a_future_that_was_handed_back");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
         "            if expiry.expire() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
-    "race 8: a context is entered before the task is won", "src/runtime/future_task.rs",
+    "race 8: a context is entered before the task is won", "src/wait/future_task.rs",
         "        let header = self.cell.header();\n        // `Skipped` unless"
         => "        let header = self.cell.header();\n        let _early = self.cell.shared().attachment().map(Attachment::enter);\n        // `Skipped` unless", Model("hooks::the_context_of_an_awaited_task");
-    "watcher: a task after an idle time does not wake it", "src/runtime/tracker.rs",
+    "watcher: a task after an idle time does not wake it", "src/observe/tracker.rs",
         "        state.is_watched = false;\n"
         => "", Test("interface", "a_stall_after_an_idle_time");
-    "watcher: a stall is reported again and again", "src/runtime/tracker.rs",
+    "watcher: a stall is reported again and again", "src/observe/tracker.rs",
         "is_stalled |= !mem::replace(&mut state.has_reported_queue, true);"
         => "is_stalled |= !mem::replace(&mut state.has_reported_queue, false);", Test("interface", "queued_tasks_that_no_worker_starts");
-    "report: a future that has ended stays in it", "src/runtime/tracker.rs",
+    "report: a future that has ended stays in it", "src/observe/tracker.rs",
         "    fn end(&self) {\n        self.tracker.remove(self.number);\n"
         => "    fn end(&self) {\n", Test("interface", "a_pending_future_is_in_the_report");
-    "context: a future's later polls are outside of it", "src/runtime/future_task.rs",
+    "context: a future's later polls are outside of it", "src/wait/future_task.rs",
         "route.attachment().map(Attachment::enter);"
         => "route.attachment().filter(|_| self.cell.header().pending_key().is_none()).map(Attachment::enter);", Test("workers", "each_poll_is_in_the_context");
     "context: hooks are left in the order of their entry", "src/task/attachment.rs",
         "        while let Some(part) = self.0.pop() {\n            discard(part);\n        }\n    }\n}\n\n/// Contains panics of the parts"
         => "        self.0.drain(..).for_each(discard);\n    }\n}\n\n/// Contains panics of the parts", Test("workers", "hooks_are_entered_in_order");
-    "watcher: a woken future does not wake it", "src/runtime/tracker.rs",
+    "watcher: a woken future does not wake it", "src/observe/tracker.rs",
         "        self.tracker.begin_watch(state);\n"
         => "        drop(state);\n", Test("interface", "a_stalled_poll_of_a_woken_future");
-    "watcher: a poll counts as a start", "src/runtime/tracker.rs",
+    "watcher: a poll counts as a start", "src/observe/tracker.rs",
         "        if was_queued {\n            state.queued -= 1;\n"
         => "        state.queued -= usize::from(was_queued);\n        {\n", Test("interface", "polls_do_not_hide");
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",

@@ -4,91 +4,91 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "view: its queue keeps the memory of a burst", "src/runtime/policy.rs",
+    "view: its queue keeps the memory of a burst", "src/views/policy.rs",
         "            view.new.shrink_to(KEPT_TASKS);\n"
         => "            view.new.shrink_to(usize::MAX);\n", Test("memory", "memory_is_given_back");
-    "race 35: the end of a task keeps its place", "src/runtime/policy.rs",
+    "race 35: the end of a task keeps its place", "src/views/policy.rs",
         "        if let Some(held) = held {\n            state.release(held);\n        }\n        let taken"
         => "        let _ = held;\n        let taken", Model("views::the_end_of_a_limited_task");
-    "reserve: others take the reserved place", "src/runtime/policy.rs",
+    "reserve: others take the reserved place", "src/views/policy.rs",
         "(limit - self.reserved).saturating_sub(self.shared)"
         => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
-    "race 7: a place that is free is not given to a returning worker", "src/runtime/policy.rs",
+    "race 7: a place that is free is not given to a returning worker", "src/views/policy.rs",
         "        self.admit_returning();\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
-    "limit: a returning worker does not wait for a place", "src/runtime/place.rs",
+    "limit: a returning worker does not wait for a place", "src/sched/place.rs",
         "            self.policy.wait(lent, &parker);\n"
         => "            drop(parker);\n", Model("views::a_worker_of_a_limited_view");
-    "limit: a claimed task runs without a place of its view", "src/runtime/place.rs",
+    "limit: a claimed task runs without a place of its view", "src/sched/place.rs",
         "            self.exchange_place(context, to);\n        }\n        Below"
         => "        }\n        Below", Test("views", "a_claimed_task_holds");
-    "race 15: no worker is notified of a reserve that has ended", "src/runtime/place.rs",
+    "race 15: no worker is notified of a reserve that has ended", "src/sched/place.rs",
         "        let changed = self.change_view(id, |terms| terms.reserve = 0);"
         => "        let changed = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
-    "reserve: a waker of an ended future keeps it", "src/runtime/view.rs",
+    "reserve: a waker of an ended future keeps it", "src/views/view.rs",
         "        self.in_flight.finish(count);\n        self.release(count);\n"
         => "        self.in_flight.finish(count);\n", Test("views", "an_ended_task_keeps_no_reserve");
     "reserve: a group does not keep it", "src/group.rs",
         "_view: self.view.clone(),"
         => "_view: None,", Test("views", "a_handle_of_any_kind");
-    "view: entries of cancelled tasks stay in its queue", "src/runtime/caller.rs",
+    "view: entries of cancelled tasks stay in its queue", "src/submit/caller.rs",
         "                self.drop_entries(None, self.shared.skip_in_view(view));"
         => "                let _ = view;", Test("queues", "a_view_keeps_no_entries");
-    "views: the younger of two comes first", "src/runtime/policy.rs",
+    "views: the younger of two comes first", "src/views/policy.rs",
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
-    "views: a limited view counts as more work", "src/runtime/policy.rs",
+    "views: a limited view counts as more work", "src/views/policy.rs",
         "self.busy.iter().map(|id| self.view(*id)).filter(may_start);"
         => "self.busy.iter().map(|id| self.view(*id));", Unit("policy::tests::items_of_each_view");
-    "priority: a lower one starves", "src/runtime/policy.rs",
+    "priority: a lower one starves", "src/views/policy.rs",
         "const MAX_PASSED: usize = 18;"
         => "const MAX_PASSED: usize = usize::MAX;", Test("views", "lower_priorities_do_not_starve");
-    "weight: all views have the same", "src/runtime/policy.rs",
+    "weight: all views have the same", "src/views/policy.rs",
         "FULL_STEP / view.terms.weight as u128"
         => "FULL_STEP", Test("views", "weights_are_shares");
-    "weight: idle times give credit", "src/runtime/policy.rs",
+    "weight: idle times give credit", "src/views/policy.rs",
         "            view.pass = view.pass.max(self.levels[view.level()].pass);\n"
         => "", Test("views", "idle_times_give_no_credit");
-    "race 15: no worker is notified of a larger limit of a view", "src/runtime/place.rs",
+    "race 15: no worker is notified of a larger limit of a view", "src/sched/place.rs",
         "            owed.look(self);\n        }\n        Ok(())"
         => "            _ = owed;\n        }\n        Ok(())", Model("views::a_larger_limit_of_a_view"), Model("views::resume_versus_submit");
-    "race 15: a larger limit of a view gives no place to a returning worker", "src/runtime/policy.rs",
+    "race 15: a larger limit of a view gives no place to a returning worker", "src/views/policy.rs",
         "        state.admit_returning();\n        drop(locked);"
         => "        drop(locked);", Model("views::a_larger_limit_versus_a_return");
-    "still: a worker that takes without a place is not waited for", "src/runtime/worker.rs",
+    "still: a worker that takes without a place is not waited for", "src/sched/worker.rs",
         "            self.shared.running.add();\n            self.is_running = true;\n"
         => "", Model("views::the_first_pause_versus_a_take");
-    "still: an idle worker counts as running until it takes a task", "src/runtime/place.rs",
+    "still: an idle worker counts as running until it takes a task", "src/sched/place.rs",
         "            self.idle.recheck_all();\n        }\n    }\n\n    /// Adds a view"
         => "        }\n    }\n\n    /// Adds a view", Model("views::the_first_pause_versus_a_take"), Test("views", "idle_workers_do_not_run");
-    "still: a worker counts its task after the take", "src/runtime/policy.rs",
+    "still: a worker counts its task after the take", "src/views/policy.rs",
         "        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n"
         => "        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n", Model("views::a_pause_of_a_view_versus_a_take");
-    "still: a claimed task is not waited for", "src/runtime/awaited.rs",
+    "still: a claimed task is not waited for", "src/wait/awaited.rs",
         "shared.queue.may_have_views().then(|| RunningMark::begin(running))"
         => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
-    "still: a task on its caller's thread is not waited for", "src/runtime/context.rs",
+    "still: a task on its caller's thread is not waited for", "src/sched/context.rs",
         "let running = RunningMark::begin(shared.running_of(view));"
         => "let running = RunningMark::begin(Box::leak(Box::default()));", Test("views", "what_runs_is_waited_for");
-    "still: a task on its caller's thread is recorded after its mark is gone", "src/runtime/caller.rs",
+    "still: a task on its caller's thread is recorded after its mark is gone", "src/submit/caller.rs",
         "        self.count_on_caller(&|metrics| metrics.record(outcome));\n        drop(mark);\n"
         => "        drop(mark);\n        self.count_on_caller(&|metrics| metrics.record(outcome));\n", Model("views::a_cancelled_task_versus_join_running");
-    "still: a worker that leaves counts as running", "src/runtime/worker/rest.rs",
+    "still: a worker that leaves counts as running", "src/sched/worker/rest.rs",
         "        if was_running {\n            self.shared.running.finish(1);\n        }\n"
         => "", Test("views", "workers_without_a_task_do_not_run");
-    "pause: a worker runs a task that it has taken without a place", "src/runtime/worker.rs",
+    "pause: a worker runs a task that it has taken without a place", "src/sched/worker.rs",
         "                if !self.has_views && self.shared.queue.may_have_views() {"
         => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
-    "pause: workers take tasks of a paused view", "src/runtime/policy.rs",
+    "pause: workers take tasks of a paused view", "src/views/policy.rs",
         "!self.terms.is_paused && self.has_place(has_shared)"
         => "self.has_place(has_shared)", Test("views", "queued_tasks_wait");
-    "pause: started tasks of a paused view get no place", "src/runtime/policy.rs",
+    "pause: started tasks of a paused view get no place", "src/views/policy.rs",
         "is_none_or(|view| view.has_place(has_shared));"
         => "is_none_or(|view| view.may_start(has_shared));", Unit("policy::tests::a_started_task");
-    "race 10: what is closed is paused", "src/runtime/place.rs",
+    "race 10: what is closed is paused", "src/sched/place.rs",
         "is_paused && !is_closed()"
         => "is_paused && (true || !is_closed())", Model("views::pause_versus_close");
-    "law 8: a close does not resume", "src/runtime/shared.rs",
+    "law 8: a close does not resume", "src/sched/shared.rs",
         "        self.refuse_tasks();\n        self.resume_all();\n"
         => "        self.refuse_tasks();\n", Model("views::pause_versus_close");
     "law 8: paused tasks start before an immediate shutdown hands them back", "src/control.rs",
@@ -97,16 +97,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 10: a join waits for paused tasks without a word", "src/control.rs",
         "            thread::panicking(),\n            \"`join` was called while queued"
         => "            true,\n            \"`join` was called while queued", Test("views", "a_join_that_would_wait");
-    "law 10: a stale entry counts as a paused task", "src/runtime/place.rs",
+    "law 10: a stale entry counts as a paused task", "src/sched/place.rs",
         "paused() > sums.stale()"
         => "paused() > 0 * sums.stale()", Test("views", "pausing::a_cancelled_task");
-    "weight: a view waits for what it got at its old one", "src/runtime/policy.rs",
+    "weight: a view waits for what it got at its old one", "src/views/policy.rs",
         "        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;\n"
         => "        let _ = ahead;\n", Unit("policy::tests::a_new_weight"), Unit("policy::tests::a_view_of_another_priority");
-    "reserve: places are counted as before a change", "src/runtime/policy.rs",
+    "reserve: places are counted as before a change", "src/views/policy.rs",
         "        state.shared = state.shared - shared(before) + shared(terms);\n"
         => "        let _ = shared;\n", Unit("policy::tests::items_of_each_view");
-    "view: a join does not wait for the task's end", "src/runtime/view.rs",
+    "view: a join does not wait for the task's end", "src/views/view.rs",
         "            self.metrics.lock().count_returned(1);\n            self.finish(1);\n"
         => "            self.metrics.lock().count_returned(1);\n", Test("views", "a_join_waits_for_the_view_alone");
 };

@@ -4,139 +4,139 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 1: no fence between a change of the counts and the look", "src/runtime/look.rs",
+    "race 1: no fence between a change of the counts and the look", "src/sched/look.rs",
         "    fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
         => "    fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
-    "race 1: no look at the queue when idle", "src/runtime/worker/rest.rs",
+    "race 1: no look at the queue when idle", "src/sched/worker/rest.rs",
         "if shared.has_work() && self.withdraw(true) {"
         => "if false {", Model("notify::submit_versus_idle");
-    "race 1: no worker is notified of what a look finds", "src/runtime/look.rs",
+    "race 1: no worker is notified of what a look finds", "src/sched/look.rs",
         "self.may_run_another(now) && self.has_work();"
         => "self.may_run_another(now) && false;", Model("regions::region_versus_submit");
-    "race 4: an idle worker does not look whether the pool is over", "src/runtime/worker/rest.rs",
+    "race 4: an idle worker does not look whether the pool is over", "src/sched/worker/rest.rs",
         "if shared.in_flight.is_over() {"
         => "if false {", Model("closing::drop_versus_rest");
-    "start hook: a worker in its start hook does not look at the queue", "src/runtime/notify.rs",
+    "start hook: a worker in its start hook does not look at the queue", "src/sched/notify.rs",
         "        if self.work_len() > in_hooks + self.counts.starting() {"
         => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
-    "start hook: a blocked worker in its start hook counts as one that will look", "src/runtime/notify.rs",
+    "start hook: a blocked worker in its start hook counts as one that will look", "src/sched/notify.rs",
         "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
         => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
-    "one thread starts at a time", "src/runtime/notify.rs",
+    "one thread starts at a time", "src/sched/notify.rs",
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "{ let _ = (queued, in_hooks); 1 }", Model("notify::no_more_threads");
-    "more threads start than there are CPUs", "src/runtime/notify.rs",
+    "more threads start than there are CPUs", "src/sched/notify.rs",
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "queued.saturating_sub(in_hooks).max(1)", Unit("pool::tests::no_more_threads_are_starting");
-    "wake: a submitter wakes a second worker before the first one has its task", "src/runtime/notify.rs",
+    "wake: a submitter wakes a second worker before the first one has its task", "src/sched/notify.rs",
         "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 1,"
         => "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 2,", Unit("pool::tests::submissions_wake_one");
-    "race 1: a woken worker wakes no other", "src/runtime/look.rs",
+    "race 1: a woken worker wakes no other", "src/sched/look.rs",
         "let is_notified = shared.look_as(Notifier::Woken);"
         => "let is_notified = false;", Model("notify::a_submitter_relies_on_a_woken_worker");
-    "wake: a task wakes a worker beside one that wakes up", "src/runtime/notify.rs",
+    "wake: a task wakes a worker beside one that wakes up", "src/sched/notify.rs",
         "searching >= notifier.enough_searchers() || self.work_len() <= searching"
         => "searching >= notifier.enough_searchers()", Unit("pool::tests::submissions_wake_one");
-    "wake: a woken worker wakes one other", "src/runtime/look.rs",
+    "wake: a woken worker wakes one other", "src/sched/look.rs",
         "if is_notified && shared.work_len() > 1 {" => "if false && is_notified {", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: a woken worker leaves the rest to any other", "src/runtime/notify.rs",
+    "wake: a woken worker leaves the rest to any other", "src/sched/notify.rs",
         "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
-    "wake: a thread is started for a task that was taken", "src/runtime/notify.rs",
+    "wake: a thread is started for a task that was taken", "src/sched/notify.rs",
         "starting <= self.work_len() && now"
         => "starting < usize::MAX && now", Model("notify::no_more_threads");
-    "wake: a worker that resumes by itself holds no search", "src/runtime/worker/rest.rs",
+    "wake: a worker that resumes by itself holds no search", "src/sched/worker/rest.rs",
         "                    return counts.claim_idle(limit, MAX_SEARCHING);\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
         => "                    let _ = MAX_SEARCHING;\n                    if !counts.load().has_spare_capacity(limit) {\n                        return false;\n                    }\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
-    "keeper: a worker starts without one", "src/runtime/spawn.rs",
+    "keeper: a worker starts without one", "src/sched/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
-    "capacity: a worker that rests leaves a permit free", "src/runtime/worker/rest.rs",
+    "capacity: a worker that rests leaves a permit free", "src/sched/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
-    "race 42: the keeper does not look after it has ended a request", "src/runtime/stall.rs",
+    "race 42: the keeper does not look after it has ended a request", "src/sizing/stall.rs",
         "        if !self.keeper.is_starved() {"
         => "        if false {", Model("stalled::the_last_look_of_the_keeper");
-    "race 42: a submitter relies on a look that is not asked for", "src/runtime/stall.rs",
+    "race 42: a submitter relies on a look that is not asked for", "src/sizing/stall.rs",
         "                self.keeper.ask(KeeperJob::Growth, at);\n"
         => "                let _ = (KeeperJob::Growth, at);\n", Model("stalled::a_task_gets_a_worker");
-    "growth: a task waits for the delay although all workers are blocked", "src/runtime/stall.rs",
+    "growth: a task waits for the delay although all workers are blocked", "src/sizing/stall.rs",
         "if now.running() > 0 && !self.is_below_core(now) =>"
         => "if !self.is_below_core(now) =>", Model("stalled::a_region_versus");
-    "growth: a task waits for the delay below core_size", "src/runtime/stall.rs",
+    "growth: a task waits for the delay below core_size", "src/sizing/stall.rs",
         "if now.running() > 0 && !self.is_below_core(now) =>"
         => "if now.running() > 0 =>", Test("growth", "a_raised_core_size");
-    "growth: a thread is started without a delay", "src/runtime/notify.rs",
+    "growth: a thread is started without a delay", "src/sched/notify.rs",
         "                return self.leave_to_keeper(delay);\n"
         => "                self.leave_to_keeper(delay);\n", Test("growth", "a_burst_of_tiny_tasks");
-    "growth: a refused thread is asked for after the delay", "src/runtime/stall.rs",
+    "growth: a refused thread is asked for after the delay", "src/sizing/stall.rs",
         "        if !self.keeper.is_starved() {"
         => "        {", Test("growth", "with_growing_pauses");
-    "growth: each look starts one worker", "src/runtime/due.rs",
+    "growth: each look starts one worker", "src/keeper/due.rs",
         "        self.step = self.step.saturating_mul(2);\n"
         => "", Unit("due::tests::the_starts_double");
-    "growth: a worker that was started is progress", "src/runtime/due.rs",
+    "growth: a worker that was started is progress", "src/keeper/due.rs",
         "        self.expected = expected / 2 + starts;\n"
         => "        self.expected = expected / 2;\n", Unit("due::tests::the_starts_double");
-    "growth: progress of new workers alone begins anew", "src/runtime/due.rs",
+    "growth: progress of new workers alone begins anew", "src/keeper/due.rs",
         "            if mem::replace(&mut self.had_progress, true) {"
         => "            {", Unit("due::tests::the_starts_double");
-    "growth: a worker that takes nothing hides progress", "src/runtime/due.rs",
+    "growth: a worker that takes nothing hides progress", "src/keeper/due.rs",
         "        self.expected = expected / 2 + starts;\n"
         => "        self.expected = expected + starts;\n", Unit("due::tests::a_worker_that_takes_nothing");
-    "law 1: no worker beyond the first", "src/runtime/counts.rs",
+    "law 1: no worker beyond the first", "src/crew/counts.rs",
         "self.idle() == 0 && self.running() < max && self.total() < MAX_WORKERS"
         => "self.idle() == 0 && self.running() < max.min(1) && self.total() < MAX_WORKERS", Test("law_01_prompt", "");
-    "law 9: a thread is started in a pool that is over", "src/runtime/spawn.rs",
+    "law 9: a thread is started in a pool that is over", "src/sched/spawn.rs",
         "            if self.in_flight.is_over() {\n                return Err(StartError::Over);"
         => "            if false {\n                return Err(StartError::Over);", Model("futures::a_slow_wake_versus_shutdown");
-    "law 5: the highest index is woken first", "src/runtime/idle.rs",
+    "law 5: the highest index is woken first", "src/crew/idle.rs",
         "if counts.claim_idle(max, enough) { workers.pop() } else { None }"
         => "if counts.claim_idle(max, enough) { Some(workers.remove(0)) } else { None }", Test("law_05_cold", "lowest_index");
-    "law 5: the worker that went idle last is woken first", "src/runtime/idle.rs",
+    "law 5: the worker that went idle last is woken first", "src/crew/idle.rs",
         "workers.insert(place, worker);"
         => "workers.push((worker, place).0);", Test("law_05_cold", "lowest_index");
-    "law 7: a refused worker is counted", "src/runtime/spawn.rs",
+    "law 7: a refused worker is counted", "src/sched/spawn.rs",
         "                registry.refused += 1;\n"
         => "                self.counts.add_worker();\n", Test("law_07_refusal_proof", "");
-    "race 19: a worker that leaves keeps its context open", "src/runtime/worker/rest.rs",
+    "race 19: a worker that leaves keeps its context open", "src/sched/worker/rest.rs",
         "        set_worker(None);\n"
         => "        let _ = set_worker;\n", Test("queues", "leaves");
-    "prefer_idle: a core worker is started while another is idle", "src/runtime/notify.rs",
+    "prefer_idle: a core worker is started while another is idle", "src/sched/notify.rs",
         "if fills_core && !leaves_to_free && self"
         => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
-    "prefer_idle: the idle worker is not woken", "src/runtime/notify.rs",
+    "prefer_idle: the idle worker is not woken", "src/sched/notify.rs",
         "            self.notify(Notifier::Submitter);\n        }\n    }\n\n    /// Begins the search of a worker"
         => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
-    "spin: a spinning worker is still starting", "src/runtime/worker/rest.rs",
+    "spin: a spinning worker is still starting", "src/sched/worker/rest.rs",
         "let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));"
         => "self.search = Some(Search::Searching);", Unit("worker::tests::a_worker_spins_while");
-    "spin: a worker spins beside any number of others", "src/runtime/worker/rest.rs",
+    "spin: a worker spins beside any number of others", "src/sched/worker/rest.rs",
         "now.running() > cpus() || !self.begin_search()"
         => "{ let _ = now; !self.begin_search() }", Unit("worker::tests::a_worker_spins_while");
-    "spin: any number of workers spin", "src/runtime/counts.rs",
+    "spin: any number of workers spin", "src/crew/counts.rs",
         "(now.searching() == 0).then(|| now.0 + ONE_SEARCHING)"
         => "(now.searching() < 7).then(|| now.0 + ONE_SEARCHING)", Unit("worker::tests::a_worker_spins_while");
-    "start: a worker starts a thread for the task of one that is starting", "src/runtime/notify.rs",
+    "start: a worker starts a thread for the task of one that is starting", "src/sched/notify.rs",
         "        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());"
         => "        let fills_core = false;", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
-    "start: a refused start below core_size is not tried again", "src/runtime/spawn.rs",
+    "start: a refused start below core_size is not tried again", "src/sched/spawn.rs",
         "            self.counts.end_search(Search::Starting).look(self);\n"
         => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
-    "race 1: a worker rests with its search", "src/runtime/worker/rest.rs",
+    "race 1: a worker rests with its search", "src/sched/worker/rest.rs",
         "relied.and(self.end_search()).and(freed);"
         => "relied.and(freed);", Model("notify::a_woken_worker_finds_nothing");
-    "spare worker: a worker withdraws for work above the limit", "src/runtime/counts.rs",
+    "spare worker: a worker withdraws for work above the limit", "src/crew/counts.rs",
         "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
         => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");
-    "race 7: a worker that stops running admits none", "src/runtime/look.rs",
+    "race 7: a worker that stops running admits none", "src/sched/look.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
-    "returning: all workers return at once", "src/runtime/counts.rs",
+    "returning: all workers return at once", "src/crew/counts.rs",
         "(now.running() <= max).then(|| now.0.wrapping_sub(ONE_BLOCKED))"
         => "(now.running() <= usize::MAX).then(|| now.0.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
-    "reserve: tasks that may not run wake workers", "src/runtime/notify.rs",
+    "reserve: tasks that may not run wake workers", "src/sched/notify.rs",
         "if self.queue.may_have_views() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
-    "thread_name: it is called again inside of its own call", "src/runtime/spawn.rs",
+    "thread_name: it is called again inside of its own call", "src/sched/spawn.rs",
         "thread_name.is_some() && !is_outside_of_worker()"
         => "thread_name.is_some() && { let _ = is_outside_of_worker; true }", Test("workers", "a_panic_handler_may_submit");
 };

@@ -1,0 +1,73 @@
+//! What happens to a pool's workers and tasks, for the feature `tracing`. Without the feature, or in a pool without
+//! `Builder::tracing`, an event costs nothing or one test.
+
+use std::io;
+
+use crate::sync::unwind::Payload;
+
+/// See the [module's documentation](self).
+#[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "nothing reads the fields"))]
+pub(crate) enum Event<'a> {
+    /// A thread was started for one more worker.
+    Grown { index: usize, workers: usize },
+    /// Measurements have changed the number of workers that may run.
+    Sized { allowed: usize, running: usize, asleep: usize },
+    /// The system refused a thread, for this reason.
+    Refused(String),
+    /// A worker begins, on its own thread.
+    WorkerStarted(usize),
+    /// A worker has run its last task, for this reason.
+    Retired(usize, &'static str),
+    /// A worker's thread ends.
+    WorkerStopped(usize),
+    /// A task panicked, with this text. `None` if there is none, or a handle has received the payload.
+    Panicked(Option<&'a str>),
+    /// A task was not started within its view's queue timeout.
+    Expired,
+}
+
+impl<'a> Event<'a> {
+    pub(crate) fn refused(error: &io::Error) -> Self {
+        Event::Refused(error.to_string())
+    }
+
+    pub(crate) fn panicked(payload: Option<&'a Payload>) -> Self {
+        Event::Panicked(payload.and_then(|payload| {
+            let literal = payload.downcast_ref::<&str>().copied();
+            literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        }))
+    }
+}
+
+/// Reports an event of the pool of this name.
+#[cfg(feature = "tracing")]
+pub(crate) fn emit(pool: &str, event: Event<'_>) {
+    use tracing::{debug, error, warn};
+
+    const TARGET: &str = "elastipool";
+
+    match event {
+        Event::Grown { index, workers } => {
+            debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
+        }
+        Event::Sized { allowed, running, asleep } => {
+            debug!(target: TARGET, pool, allowed, running, asleep, "the number of workers follows the load");
+        }
+        Event::Refused(error) => {
+            warn!(target: TARGET, pool, %error, "the system refused a thread");
+        }
+        Event::WorkerStarted(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker starts");
+        }
+        Event::Retired(index, why) => {
+            debug!(target: TARGET, pool, worker = index, why, "worker retires");
+        }
+        Event::WorkerStopped(index) => {
+            debug!(target: TARGET, pool, worker = index, "worker stops");
+        }
+        Event::Panicked(text) => {
+            error!(target: TARGET, pool, panic = text, "a task panicked");
+        }
+        Event::Expired => warn!(target: TARGET, pool, "a task expired in the queue"),
+    }
+}

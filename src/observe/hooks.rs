@@ -1,0 +1,124 @@
+//! The user's hooks: worker start and stop, thread names, panics.
+
+use std::fmt;
+use std::sync::Arc;
+
+#[cfg(feature = "tracing")]
+use crate::observe::events;
+use crate::observe::events::Event;
+use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
+use crate::task::attachment::Attach;
+
+type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
+type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
+type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
+type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
+
+/// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained and changes nothing: any thread
+/// may drop the last reference to a pool, such as one that drops a stale waker. Shared by the pools of a cloned builder.
+#[derive(Clone, Default)]
+pub(crate) struct Hooks {
+    pub(crate) on_worker_start: Option<IndexHook>,
+    pub(crate) on_worker_stop: Option<IndexHook>,
+    /// Calls its argument, which is the life of the worker.
+    pub(crate) around_worker: Option<AroundHook>,
+    pub(crate) thread_name: Option<NameHook>,
+    pub(crate) panic_handler: Option<PanicHandler>,
+    /// Context hooks and those of the integrations, in the order in which they were added.
+    pub(crate) attachers: Vec<Arc<dyn Attach>>,
+    /// Whether events are reported.
+    #[cfg(feature = "tracing")]
+    pub(crate) traces: bool,
+}
+
+impl Hooks {
+    pub(crate) fn worker_started(&self, index: usize) {
+        self.call(self.on_worker_start.as_ref(), index);
+    }
+
+    /// Whether a worker runs user code before its first task.
+    pub(crate) fn has_start_hook(&self) -> bool {
+        self.has_subscriber() || self.on_worker_start.is_some() || self.around_worker.is_some()
+    }
+
+    /// Whether events are reported.
+    pub(crate) fn has_subscriber(&self) -> bool {
+        #[cfg(feature = "tracing")]
+        return self.traces;
+        #[cfg(not(feature = "tracing"))]
+        false
+    }
+
+    /// Calls `live` once, inside the hook if there is one, and if that calls it.
+    pub(crate) fn call_around(&self, live: impl FnOnce()) {
+        let mut live = Some(live);
+        // A defect of the crate inside of the hook must not look like a panic of the hook.
+        let mut live_once = || live.take().into_iter().for_each(|live| abort_on_panic(live));
+        if let Some(around) = &self.around_worker {
+            if let Err(payload) = contain(|| around(&mut live_once)) {
+                self.panicked(payload);
+            }
+        }
+        live_once();
+    }
+
+    pub(crate) fn has_stop_hook(&self) -> bool {
+        self.on_worker_stop.is_some()
+    }
+
+    pub(crate) fn worker_stops(&self, index: usize) {
+        self.call(self.on_worker_stop.as_ref(), index);
+    }
+
+    /// Returns the name that the user's hook gives. `None` without a hook, or if it panics.
+    pub(crate) fn thread_name(&self, index: usize) -> Option<String> {
+        let thread_name = self.thread_name.as_ref()?;
+        match contain(|| thread_name(index)) {
+            // A thread name must not contain NUL: `std` would panic.
+            Ok(name) => Some(name.replace('\0', "\u{fffd}")),
+            Err(payload) => {
+                self.panicked(payload);
+                None
+            }
+        }
+    }
+
+    /// Reports an event of the pool of this name. Runs the user's subscriber: no lock may be held.
+    pub(crate) fn emit(&self, pool: &str, event: Event<'_>) {
+        #[cfg(feature = "tracing")]
+        if self.traces {
+            quietly(|| events::emit(pool, event));
+        }
+        #[cfg(not(feature = "tracing"))]
+        let _ = (pool, event);
+    }
+
+    /// Passes the panic of a task or a hook, which no handle receives, to the panic handler.
+    pub(crate) fn panicked(&self, payload: Payload) {
+        match &self.panic_handler {
+            Some(handler) => quietly(|| handler(payload)),
+            None => discard(payload),
+        }
+    }
+
+    fn call(&self, hook: Option<&IndexHook>, index: usize) {
+        if let Some(hook) = hook {
+            if let Err(payload) = contain(|| hook(index)) {
+                self.panicked(payload);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Hooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hooks")
+            .field("on_worker_start", &self.on_worker_start.is_some())
+            .field("on_worker_stop", &self.on_worker_stop.is_some())
+            .field("around_worker", &self.around_worker.is_some())
+            .field("thread_name", &self.thread_name.is_some())
+            .field("panic_handler", &self.panic_handler.is_some())
+            .field("attachers", &self.attachers.len())
+            .finish()
+    }
+}

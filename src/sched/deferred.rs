@@ -1,0 +1,66 @@
+//! For how long woken futures wait for the end of the poll that has woken them (race 22).
+//!
+//! The polling worker will take them next, mostly, so no other is notified. But the poll may block, unseen by the pool, until one of
+//! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
+//! notifies of those whose worker has asked for no task since the look before, so of each after one pause, or two at most.
+//!
+//! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks for the next look: in this order,
+//! since the thread may lose its CPU in between, and others rely on the flag. The keeper sleeps if no wake has set it again and no
+//! future waits. It looks once more before that: a wake may have read the flag just before it was cleared.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::keeper::due::{Deferred, KeeperJob, PAUSE};
+use crate::sched::notify::Notifier;
+use crate::sched::shared::Shared;
+
+impl Shared {
+    /// The calling worker has left a woken future in its local queue, and goes on with its poll.
+    #[inline]
+    pub(super) fn watch_deferred(self: &Arc<Self>) {
+        if !self.deferred.has_come.get() && self.may_take_deferred() {
+            self.begin_to_watch();
+        }
+    }
+
+    /// Whether another worker may take the future. Without spare capacity none may, and whichever becomes idle looks; but a measurement may
+    /// find that the others sleep.
+    #[inline]
+    fn may_take_deferred(&self) -> bool {
+        self.sizes.follows_measurements()
+            || self.counts.load().has_spare_capacity(self.sizes.limit())
+    }
+
+    #[cold]
+    fn begin_to_watch(self: &Arc<Self>) {
+        // A model without a keeper has no time that passes.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return;
+        }
+        self.deferred.has_come.set(true);
+        self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
+    }
+
+    /// [`KeeperJob::Deferred`].
+    pub(super) fn look_for_deferred(self: &Arc<Self>) {
+        let Deferred { has_come, seen } = &self.deferred;
+        let is_used = has_come.get();
+        has_come.set(false);
+        let now = self.queue.observe_woken();
+        let goes_on = (is_used || !now.is_empty()) && self.may_take_deferred();
+        let is_stalled = {
+            let mut seen = seen.lock();
+            let is_stalled = now.iter().any(|observed| seen.contains(observed));
+            *seen = now;
+            is_stalled
+        };
+        if is_stalled {
+            self.look_as(Notifier::KeeperLook);
+        }
+        if goes_on {
+            self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
+        }
+    }
+}

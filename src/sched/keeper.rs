@@ -1,0 +1,267 @@
+//! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
+//!
+//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](crate::keeper::due::Keeper::ask) for it. The keeper starts just before
+//! the pool's first worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
+//! like its workers: `shutdown_join` waits for it (law 9).
+//!
+//! # Asking for a refused thread again
+//! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks for [`KeeperJob::Threads`]. The job
+//! notifies, as a submitter of the queued tasks would. If that is refused again it asks anew, after a pause that is twice as
+//! long. Otherwise another thread looks at the queue when it must: the new worker, or whichever made the notification
+//! unnecessary. Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for, and the keeper
+//! sleeps, while nothing is refused.
+//!
+//! A keeper that was started when the first thread is refused would mostly be refused as well. Then nothing would be left to ask
+//! if all workers wait where the pool does not see it. So there is no worker without a keeper: if the system refuses the keeper,
+//! the first worker's start has failed, and the task comes back to its submitter.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{cmp, mem};
+
+use crate::crew::registry::{RegistryState, ThreadKey};
+use crate::keeper::due::{End, KeeperJob, PAUSE};
+use crate::report::Report;
+use crate::sched::helper;
+use crate::sched::notify::Notifier;
+use crate::sched::shared::Shared;
+use crate::sync::default_stack_size;
+use crate::sync::parker::Signal;
+use crate::sync::unwind::{contain, discard, quietly};
+
+/// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
+/// threads are available again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+impl Shared {
+    /// Does jobs until the pool has no worker. Without a helper, returns what waits for the end of the pool, which has come.
+    fn keep(self: &Arc<Self>, key: ThreadKey) -> Vec<End> {
+        let mut is_late = false;
+        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless
+        // user code lacks a helper: jobs are for queued work or running tasks, and there are none without a worker.
+        loop {
+            if let Some(ends) = self.try_leave_keeper() {
+                return self.end(key, ends);
+            }
+            let mut state = self.keeper.state.lock();
+            let due = KeeperJob::ALL.into_iter().find(|job| state.take_if_due(*job, is_late));
+            let lacks_helper = state.lacks_helper();
+            let until = state.due.iter().flatten().min().copied();
+            drop(state);
+            is_late = false;
+            match due {
+                Some(job) => self.run_job(job),
+                None if lacks_helper => self.run_or_leave_to_helper(),
+                None => is_late = self.keeper.parker.park(until) == Signal::Expired,
+            }
+        }
+    }
+
+    /// Starts the helper for user code. While the system refuses it, runs the code.
+    fn run_or_leave_to_helper(self: &Arc<Self>) {
+        let is_asked = self.keeper.state.lock().due[KeeperJob::Helper as usize].is_some();
+        if is_asked || !self.try_start_helper() {
+            let code = mem::take(&mut self.keeper.state.lock().user_code);
+            code.into_iter().for_each(helper::run);
+        }
+    }
+
+    /// Returns whether there is a helper now. Otherwise it is asked for again.
+    fn try_start_helper(self: &Arc<Self>) -> bool {
+        let started = self.ensure_helper(&mut self.registry.lock_reaped());
+        let Err(error) = started else { return true };
+        self.ask_for_helper_again(&error);
+        false
+    }
+
+    fn run_job(self: &Arc<Self>, job: KeeperJob) {
+        match job {
+            KeeperJob::Threads => self.ask_for_threads(),
+            KeeperJob::Stalls => self.look_for_stalls(),
+            KeeperJob::Deferred => self.look_for_deferred(),
+            KeeperJob::Growth if self.sizes.follows_measurements() => self.measure(),
+            KeeperJob::Growth => self.look_for_progress(),
+            KeeperJob::Deadlines => self.expire_due(),
+            KeeperJob::Helper => _ = self.try_start_helper(),
+        }
+    }
+
+    /// Starts the keeper, unless it has been started. The caller starts a worker next.
+    pub(super) fn ensure_keeper(self: &Arc<Self>, registry: &mut RegistryState) -> io::Result<()> {
+        // Most models are about what the other threads do: one more would multiply their executions.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return Ok(());
+        }
+        if registry.has_keeper {
+            return Ok(());
+        }
+        // It may run user code: instead of a refused helper, and as it drops the last reference to the pool.
+        let stack_size = cmp::max(self.config.stack_size, default_stack_size());
+        self.start_own(registry, "keeper", stack_size, Self::keep)?;
+        registry.has_keeper = true;
+        self.keeper.state.lock().is_there = true;
+        Ok(())
+    }
+
+    /// Lets the keeper leave if the pool has no worker, and is over if futures wait for that without a helper. Takes these. The next
+    /// start of a worker starts another keeper.
+    fn try_leave_keeper(&self) -> Option<Vec<End>> {
+        if self.counts.load().total() > 0 {
+            return None;
+        }
+        // The starter of the keeper holds the lock until the worker is counted.
+        let mut registry = self.registry.lock();
+        let mut state = self.keeper.state.lock();
+        let leaves = self.counts.load().total() == 0
+            && !state.lacks_helper()
+            && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());
+        leaves.then(|| {
+            registry.has_keeper = false;
+            state.is_there = false;
+            if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }
+        })
+    }
+
+    /// The system has refused a thread for queued tasks, or the helper. No other thread relies on that attempt any more: the job asks for it
+    /// again later.
+    #[cold]
+    pub(super) fn ask_again(self: &Arc<Self>, job: KeeperJob) {
+        let pause = {
+            let mut state = self.keeper.state.lock();
+            let is_asked = state.due[job as usize].is_some();
+            let pause = &mut state.pauses[job as usize];
+            let longer = cmp::min(2 * *pause, LONGEST_PAUSE);
+            (!is_asked).then(|| mem::replace(pause, longer))
+        };
+        if let Some(pause) = pause {
+            self.keeper.ask(job, Instant::now() + pause);
+        }
+        // Race 27: asked for first. A worker that waits for a permit is queued, then looks too.
+        self.admit_if_starved();
+    }
+
+    /// If a thread for queued tasks was refused and no worker is runnable, no permit would become free: grants one over the limit to a worker that
+    /// waits for it.
+    pub(crate) fn admit_if_starved(&self) {
+        if let Some(capacity) = &self.capacity {
+            if self.keeper.is_starved() && self.counts.load().runnable() == 0 {
+                capacity.grant_over_limit(&self.sizes);
+            }
+        }
+    }
+
+    /// [`KeeperJob::Threads`].
+    fn ask_for_threads(self: &Arc<Self>) {
+        self.look_as(Notifier::Keeper);
+        if !self.keeper.is_starved() {
+            self.keeper.state.lock().pauses[KeeperJob::Threads as usize] = PAUSE;
+        }
+    }
+
+    /// Asks for what has a deadline at that time to be ended then, while the pool has a worker.
+    ///
+    /// Race 42: the caller has added it. The keeper ends its request, then looks at the deadlines.
+    pub(crate) fn ask_to_expire(&self, at: Instant) {
+        self.keeper.ask(KeeperJob::Deadlines, at);
+    }
+
+    /// [`KeeperJob::Deadlines`].
+    fn expire_due(&self) {
+        let next = loop {
+            match self.deadlines.take_due() {
+                Ok(due) => self.run_later(Box::new(move || {
+                    if let Some(due) = due.upgrade() {
+                        // Contained: it drops tasks, and this may be the last reference.
+                        quietly(|| due.expire());
+                        discard(due);
+                    }
+                })),
+                Err(next) => break next,
+            }
+        };
+        if let Some(at) = next {
+            self.keeper.ask(KeeperJob::Deadlines, at);
+        }
+    }
+
+    /// [`KeeperJob::Stalls`].
+    fn look_for_stalls(&self) {
+        let Some(tracker) = &self.tracker else { return };
+        if let (Some(hook), Some(report)) = (tracker.take_stall(), self.report()) {
+            let hooks = self.config.hooks.clone();
+            self.run_later(Box::new(move || {
+                if let Err(payload) = contain(|| hook(&report)) {
+                    hooks.panicked(payload);
+                }
+            }));
+        }
+        tracker.watch_again();
+    }
+
+    /// `None` if the pool does not track its tasks.
+    pub(crate) fn report(&self) -> Option<Report> {
+        let tracker = self.tracker.as_ref()?;
+        let stats = self.stats();
+        Some(tracker.report(self.config.name.clone(), stats))
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use super::{KeeperJob, LONGEST_PAUSE, PAUSE};
+    use crate::Builder;
+
+    #[test]
+    fn the_pauses_grow_to_a_second_and_begin_anew_after_a_success() {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        let pause = || shared.keeper.state.lock().pauses[KeeperJob::Threads as usize];
+        for _ in 0..20 {
+            shared.keeper.state.lock().due = Default::default();
+            shared.ask_again(KeeperJob::Threads);
+        }
+        assert_eq!(pause(), LONGEST_PAUSE);
+        shared.ask_again(KeeperJob::Threads);
+        assert_eq!(pause(), LONGEST_PAUSE, "it is asked for already");
+        shared.keeper.state.lock().due = Default::default();
+        shared.ask_for_threads();
+        assert_eq!(pause(), PAUSE);
+    }
+
+    /// The keeper's other looks start workers meanwhile, and no permit exceeds the limit.
+    #[test]
+    fn a_refused_helper_is_no_refused_worker() {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        shared.ask_again(KeeperJob::Helper);
+        let state = shared.keeper.state.lock();
+        assert!(state.due[KeeperJob::Helper as usize].is_some());
+        assert_eq!(state.pauses[KeeperJob::Threads as usize], PAUSE);
+        drop(state);
+        assert!(!shared.keeper.is_starved());
+    }
+
+    /// The keeper may have looked, and fallen asleep, before the wake goes on.
+    #[cfg(feature = "async")]
+    #[test]
+    fn a_wake_that_others_rely_on_asks_for_a_look() {
+        let pool = Builder::new().core_size(0).build();
+        let shared = pool.shared();
+        // There is no keeper: this thread does its job.
+        let take_job = || shared.keeper.state.lock().due[KeeperJob::Deferred as usize].take();
+        shared.watch_deferred();
+        assert!(take_job().is_some());
+        shared.look_for_deferred();
+        assert!(take_job().is_some(), "it looks once more");
+        shared.watch_deferred();
+        assert!(take_job().is_some(), "a look that has begun may have missed it");
+        shared.watch_deferred();
+        assert!(take_job().is_none(), "it relies on the one before");
+        shared.look_for_deferred();
+        assert!(take_job().is_some());
+        shared.look_for_deferred();
+        assert!(take_job().is_none(), "it sleeps while no future is left behind");
+    }
+}

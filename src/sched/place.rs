@@ -1,0 +1,209 @@
+//! Places of views: a worker releases its place while it blocks, and exchanges it when it runs a claimed task
+//! (`views/protocol.md`). Does nothing in a pool that has never had a view.
+
+use std::sync::Arc;
+
+use crate::crew::counts::MustLook;
+use crate::crew::metrics::Sums;
+use crate::error::BuildError;
+use crate::sched::context::{RegionKind, WorkerContext};
+use crate::sched::region::OutsideOfRegion;
+use crate::sched::shared::Shared;
+use crate::task::{DEFAULT_VIEW, ViewId};
+use crate::views::policy::Terms;
+use crate::views::view::{ViewCore, ViewPool};
+
+impl Shared {
+    /// From now on a worker takes each task with a place, and those of the default view as well. Called before a view can have a task.
+    pub(crate) fn expect_views(&self) {
+        if !self.queue.may_have_views() {
+            self.queue.expect_views();
+            // Race 4: an idle worker counts as running until it has seen that.
+            self.idle.recheck_all();
+        }
+    }
+
+    /// Adds a view, unless the reserves would leave no worker to the others.
+    pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
+        let id = self.policy.add(&self.sizes, terms)?;
+        self.expect_views();
+        Ok(id)
+    }
+
+    /// Changes what a view asks for, unless no view can have that.
+    pub(crate) fn change_view(
+        self: &Arc<Self>,
+        id: ViewId,
+        change: impl FnOnce(&mut Terms),
+    ) -> Result<(), BuildError> {
+        if let Some(owed) = self.policy.change(&self.sizes, id, change)? {
+            // Race 15: more of its tasks may start, or more of others beside a smaller reserve. Permits follow reserves.
+            self.grant_permits();
+            owed.look(self);
+        }
+        Ok(())
+    }
+
+    /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has accepted must run.
+    pub(crate) fn set_paused(self: &Arc<Self>, view: Option<&ViewCore>, is_paused: bool) {
+        if is_paused {
+            self.expect_views();
+        }
+        let id = view.map_or(DEFAULT_VIEW, |view| view.id);
+        // Race 10: looked at under the lock, which a closer takes to resume after it has closed.
+        let is_closed =
+            || self.in_flight.is_closed() || view.is_some_and(|view| view.in_flight.is_closed());
+        let changed = self.change_view(id, |terms| terms.is_paused = is_paused && !is_closed());
+        debug_assert!(changed.is_ok(), "every view can be paused and resumed");
+    }
+
+    /// Resumes all views of a pool that was closed.
+    pub(crate) fn resume_all(self: &Arc<Self>) {
+        if let Some(owed) = self.policy.resume_all() {
+            owed.look(self);
+        }
+    }
+
+    /// Whether tasks wait in the queue until their view is resumed: tasks of one view, or of any.
+    pub(crate) fn has_paused_work(&self, view: Option<&ViewCore>) -> bool {
+        let id = view.map(|view| view.id);
+        let paused = || self.policy.paused_len(id, || self.queue.len());
+        if !self.queue.may_have_views() || paused() == 0 {
+            return false;
+        }
+        // The stale entries first: of each that is dropped meanwhile, the second number is lower. All of them may be in these queues.
+        let mut sums = match view {
+            Some(_) => Sums::default(),
+            None => self.registry.lock().sums(),
+        };
+        let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
+        others.lock().add_to(&mut sums);
+        paused() > sums.stale()
+    }
+
+    /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers
+    /// are none: the next worker that releases a place looks (race 35).
+    pub(crate) fn has_work(&self) -> bool {
+        let is_queued = || !self.queue.is_empty();
+        if !self.queue.may_have_views() {
+            return is_queued();
+        }
+        self.policy.eligible(&|| usize::from(is_queued())) > 0
+    }
+
+    /// How many queued tasks could be taken now, if that many workers came.
+    pub(crate) fn work_len(&self) -> usize {
+        if !self.queue.may_have_views() {
+            return self.queue.len();
+        }
+        self.policy.eligible(&|| self.queue.len())
+    }
+
+    /// How many entries are queued, of all views.
+    pub(crate) fn queue_len(&self) -> usize {
+        self.queue.len() + self.policy.len(None)
+    }
+
+    /// Releases the calling worker's place, if it has one.
+    #[must_use]
+    pub(crate) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
+        context.place.take().map(|held| self.policy.release(held))
+    }
+
+    /// The calling worker enters a region: releases its place, if it has one, to take it again at the end of the region.
+    #[must_use]
+    pub(super) fn lend_place(&self, context: &WorkerContext) -> Option<MustLook> {
+        let held = context.place.get()?;
+        context.lent.set(Some(held));
+        self.release_place(context)
+    }
+
+    /// Takes the place again that the calling worker had before its region. The worker is still
+    /// counted as blocked, if it was.
+    pub(super) fn take_place_back(&self, context: &WorkerContext) {
+        let Some(lent) = context.lent.take() else { return };
+        if let Some(parker) = self.policy.exchange(None, lent) {
+            self.policy.wait(lent, &parker);
+        }
+        context.place.set(Some(lent));
+    }
+
+    /// Exchanges the calling worker's place for one of another view, `to`. Waits as a blocked worker if there is none.
+    #[inline(never)]
+    fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        let held = context.place.take();
+        let Some(to) = to else {
+            if let Some(held) = held {
+                self.policy.release(held).look(self);
+            }
+            return;
+        };
+        if let Some(parker) = self.policy.exchange(held, to) {
+            context.change_region(Some(RegionKind::Own));
+            self.policy.wait(to, &parker);
+            context.place.set(Some(to));
+            context.change_region(None);
+        } else {
+            context.place.set(Some(to));
+            // Race 35: a task may have waited for the place that is free now.
+            MustLook::owed().look(self);
+        }
+    }
+}
+
+/// The state of the task that a worker runs a claimed task on top of.
+pub(crate) struct Below {
+    /// The view whose place it has, or takes at the end of its region.
+    place: Option<ViewId>,
+    region: OutsideOfRegion,
+}
+
+impl Shared {
+    /// The calling worker begins to run a claimed task on top of another one: leaves its region, and exchanges its place
+    /// for one of the claimed task's `view`, or of the default view.
+    pub(crate) fn begin_on_top(
+        self: &Arc<Self>,
+        context: &WorkerContext,
+        view: Option<ViewId>,
+    ) -> Below {
+        if !self.queue.may_have_views() {
+            return Below { place: None, region: OutsideOfRegion::enter() };
+        }
+        let to = Some(view.unwrap_or(DEFAULT_VIEW));
+        let place = context.place.get().or(context.lent.get());
+        if context.place.get().is_none() {
+            // What the end of a region takes, if there is one.
+            context.lent.set(to);
+        }
+        let region = OutsideOfRegion::enter();
+        context.lent.set(None);
+        if context.place.get() != to {
+            self.exchange_place(context, to);
+        }
+        Below { place, region }
+    }
+
+    /// Reverts [`begin_on_top`](Self::begin_on_top).
+    pub(crate) fn end_on_top(self: &Arc<Self>, context: &WorkerContext, below: Below) {
+        let Below { place, region } = below;
+        let has_region = region.is_in_region();
+        drop(region);
+        if has_region && context.place.get().is_none() {
+            context.lent.set(place);
+        } else if context.place.get() != place {
+            self.exchange_place(context, place);
+        }
+    }
+}
+
+impl ViewPool for Shared {
+    fn end_reserve(self: Arc<Self>, id: ViewId) {
+        let changed = self.change_view(id, |terms| terms.reserve = 0);
+        debug_assert!(changed.is_ok(), "a view may have no reserve");
+    }
+
+    fn remove_view(self: Arc<Self>, id: ViewId) {
+        // Race 15: its places are free for others.
+        self.policy.remove(&self.sizes, id).look(&self);
+    }
+}

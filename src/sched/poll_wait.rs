@@ -1,0 +1,101 @@
+//! Which pending polls of handles and groups are waits for their pool (law 10): those of a future that a worker drives to its end, and
+//! [waits for](super::region::wait_for). While any of them is pending, that wait is a blocking region. After the poll of a spawned
+//! future the worker goes on: nothing blocks it. What a closure polls by another crate's executor is out of the pool's sight.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use crate::sched::context::{is_hook_of, is_outside_of_worker, works_for};
+use crate::sync::{Counter, thread_local};
+use crate::thread::identity::PoolId;
+
+/// Who polls on the calling thread.
+#[derive(Clone, Default)]
+pub(crate) enum Poller {
+    /// A worker that goes on after the poll, or one that the pool does not know.
+    #[default]
+    Other,
+    /// A waker that the pool calls, as an executor outside of the pool.
+    Waker,
+    /// A wait. Counts the pending handles and groups of the worker's own pool.
+    Wait(Arc<Counter>),
+}
+
+thread_local! {
+    static POLLER: RefCell<Poller> = RefCell::default();
+}
+
+fn poller() -> Poller {
+    POLLER.try_with(|poller| poller.borrow().clone()).unwrap_or_default()
+}
+
+/// Whether the calling thread polls a future for which it waits.
+pub(super) fn has_waits() -> bool {
+    let is_wait = |poller: &RefCell<Poller>| matches!(*poller.borrow(), Poller::Wait(_));
+    POLLER.try_with(is_wait).unwrap_or(false)
+}
+
+/// Whether a pending poll on the calling thread counts as a wait for `pool`.
+pub(crate) fn may_count(pool: PoolId) -> bool {
+    has_waits() && works_for(pool)
+}
+
+/// Whether a pending poll blocks a worker of the pool, or a hook.
+pub(crate) fn may_block_own(pool: PoolId) -> bool {
+    match poller() {
+        Poller::Waker if !is_outside_of_worker() => false,
+        Poller::Wait(_) if works_for(pool) => true,
+        _ => is_hook_of(pool),
+    }
+}
+
+/// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is
+/// ready or dropped. Looking at the thread's last poll alone would miss some: a combinator polls only the children that
+/// have been woken.
+#[derive(Debug, Default)]
+pub(crate) struct PollWait(Option<Arc<Counter>>);
+
+impl PollWait {
+    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the awaited task's `pool`.
+    pub(crate) fn begin(&mut self, pool: PoolId) {
+        let now = match poller() {
+            Poller::Wait(waits) if works_for(pool) => Some(waits),
+            _ => None,
+        };
+        if self.0.as_ref().map(Arc::as_ptr) != now.as_ref().map(Arc::as_ptr) {
+            self.end();
+            if let Some(waits) = &now {
+                waits.increment();
+            }
+            self.0 = now;
+        }
+    }
+
+    /// Ends the wait after a ready poll.
+    pub(crate) fn end(&mut self) {
+        if let Some(ended) = self.0.take() {
+            ended.decrement();
+        }
+    }
+}
+
+impl Drop for PollWait {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Another one polls on the calling thread, until this is dropped.
+pub(crate) struct Meanwhile(Poller);
+
+impl Meanwhile {
+    pub(crate) fn begin(poller: Poller) -> Self {
+        Meanwhile(POLLER.try_with(|current| current.replace(poller)).unwrap_or_default())
+    }
+}
+
+impl Drop for Meanwhile {
+    fn drop(&mut self) {
+        drop(POLLER.try_with(|current| current.replace(std::mem::take(&mut self.0))));
+    }
+}

@@ -1,0 +1,99 @@
+//! When a worker leaves, and which worker replaces it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::crew::counts::{MustLook, Snapshot};
+use crate::crew::registry::ThreadKey;
+use crate::sched::shared::Shared;
+use crate::sched::spawn::{Predecessor, StartError};
+use crate::sched::worker::Retire;
+
+impl Shared {
+    /// Until when an idle worker may park. `None`: until it is rechecked.
+    pub(crate) fn rest_until(&self, now: Snapshot, since: Instant) -> Option<Instant> {
+        let total = now.total();
+        if total <= self.sizes.core() || (total == 1 && !self.in_flight.status().is_quiet()) {
+            return None;
+        }
+        since.checked_add(self.sizes.keep_alive())
+    }
+
+    /// Whether more workers are running than may: some have returned from regions, or the limit was lowered.
+    #[inline]
+    pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
+        now.running() > self.run_limit(now)
+    }
+
+    /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle
+    /// list. `None`: it stays.
+    #[must_use]
+    pub(crate) fn try_retire(
+        self: &Arc<Self>,
+        why: Retire,
+        key: ThreadKey,
+        index: usize,
+    ) -> Option<MustLook> {
+        loop {
+            if why == Retire::Recycled {
+                // Started before this worker leaves, under one hold of the lock: if the thread is refused, this worker stays (law 7),
+                // and no submitter finds the pool one worker short.
+                let predecessor = Some(Predecessor { key, index });
+                match self.start_worker(None, predecessor, &|now| self.needs_successor(now)) {
+                    Ok(()) => return Some(MustLook::owed()),
+                    // It is still registered and counted.
+                    Err(why @ StartError::Refused(_)) => {
+                        self.report_refusal(&why);
+                        return None;
+                    }
+                    // No successor is needed. In a pool that is over, the start has dropped the entries that are left.
+                    Err(StartError::AtLimit | StartError::Over) => {}
+                }
+            }
+            let mut registry = self.registry.lock();
+            // Checked again under the lock: two workers may be recycled at once.
+            if why == Retire::Recycled && self.needs_successor(self.counts.load()) {
+                continue;
+            }
+            // Decided under the lock under which the count changes, so no two workers leave where one may.
+            let now = self.counts.load();
+            let is_allowed = match why {
+                Retire::Surplus => now.total() > self.sizes.core(),
+                Retire::Excess => now.runnable() > self.sizes.max(),
+                Retire::Recycled | Retire::Over => true,
+            };
+            if !is_allowed {
+                return None;
+            }
+            // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
+            // before it looks.
+            let (now, relied) = self.counts.remove_worker();
+            if now.total() == 0 && !self.in_flight.status().is_quiet() {
+                self.counts.add_worker();
+                if why == Retire::Recycled {
+                    // The quota is used: the task that came just now needs a successor.
+                    continue;
+                }
+                return None;
+            }
+            if now.total() == 0 {
+                self.keeper.recheck();
+            }
+            registry.deregister(key);
+            if !self.config.hooks.has_stop_hook() {
+                registry.return_index(index);
+            }
+            return Some(relied);
+        }
+    }
+
+    /// Whether a worker that leaves needs a successor: there is work for it, or the pool would fall below `core_size`.
+    fn needs_successor(&self, now: Snapshot) -> bool {
+        let others = now.total() - 1;
+        let status = self.in_flight.status();
+        !self.is_above_limit(now)
+            && ((others < self.sizes.core() && !status.is_closed())
+                || (others == 0 && !status.is_quiet())
+                || (self.has_work() && now.idle() == 0))
+    }
+}

@@ -1,0 +1,368 @@
+//! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
+
+use std::any::Any;
+// The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
+
+use crossbeam_utils::CachePadded;
+
+use crate::crew::counts::{Counts, Snapshot};
+use crate::crew::idle::IdleList;
+use crate::crew::metrics::CallerMetrics;
+use crate::crew::registry::Registry;
+use crate::crew::sizes::Sizes;
+use crate::flight::capacity::{Capacity, OwnWaits};
+use crate::flight::in_flight::{InFlight, Status};
+use crate::growth::Growth;
+use crate::keeper::deadlines::Deadlines;
+use crate::keeper::due::{Deferred, Keeper, Sizing, Stall};
+use crate::observe::events::Event;
+use crate::observe::hooks::Hooks;
+use crate::observe::tracker::{Tracker, Watch};
+use crate::queue::Queue;
+use crate::stats::Stats;
+use crate::sync::inherit::Inherited;
+use crate::sync::returning::Returning;
+use crate::sync::unwind::discard;
+use crate::sync::{AtomicUsize, Counter};
+use crate::task::attachment::Attach;
+use crate::task::job::{Job, Outcome};
+use crate::task::pending::Pending;
+use crate::thread::identity::PoolId;
+use crate::views::policy::Policy;
+use crate::views::view::{ViewCore, ViewJob};
+
+/// The settings that a pool keeps for its whole life.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) name: String,
+    pub(crate) queue_capacity: Option<usize>,
+    pub(crate) max_tasks_per_worker: Option<usize>,
+    pub(crate) stack_size: usize,
+    pub(crate) growth: Growth,
+    /// Whether a submission starts a core worker only if no other worker is free.
+    pub(crate) prefers_idle: bool,
+    /// Whether a worker spins for work before it becomes idle.
+    pub(crate) spins: bool,
+    /// Bounds how many workers in declared regions are replaced at a time.
+    pub(crate) max_blocked: usize,
+    /// Whether each worker has a local queue.
+    pub(crate) has_local_queues: bool,
+    pub(crate) hooks: Hooks,
+    /// Whether the pool tracks its tasks.
+    pub(crate) tracks: bool,
+    /// When the keeper reports stalls.
+    pub(crate) watch: Option<Watch>,
+}
+
+impl Config {
+    /// Returns what makes the parts of each task's attachment, the outermost first.
+    fn attachers(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
+        let tracker = tracker.map(|tracker| Arc::new(Arc::clone(tracker)) as Arc<dyn Attach>);
+        tracker.into_iter().chain(self.hooks.attachers.iter().cloned()).collect()
+    }
+}
+
+/// All pools: so few that a search looks at one after the other. The handle of a task has no reference to its pool: each submission
+/// would change a count that all submitters share.
+static POOLS: StdMutex<Vec<(PoolId, Weak<Shared>)>> = StdMutex::new(Vec::new());
+
+fn pools() -> StdMutexGuard<'static, Vec<(PoolId, Weak<Shared>)>> {
+    POOLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A pool's queues.
+pub(crate) type TaskQueue = Queue<Job>;
+
+/// See the [module's documentation](self).
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(super) inherited: Inherited,
+    /// What keeps the pool open, of a type that no room knows.
+    pub(crate) handle: Weak<dyn Any + Send + Sync>,
+    /// Makes the attachment of each task. Mostly empty.
+    pub(crate) attachers: Vec<Arc<dyn Attach>>,
+    /// `None` if the pool does not track its tasks.
+    pub(crate) tracker: Option<Arc<Tracker>>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) deferred: Deferred,
+    pub(crate) stall: Stall,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) sizing: Sizing,
+    pub(crate) sizes: Sizes,
+    pub(crate) counts: CachePadded<Counts>,
+    pub(crate) idle: IdleList,
+    pub(crate) queue: TaskQueue,
+    /// The queues and places of views. Not used before there is one.
+    pub(crate) policy: Policy<ViewJob>,
+    /// `None` if the queue is unbounded.
+    pub(crate) capacity: Option<Capacity>,
+    pub(crate) own_waits: OwnWaits,
+    pub(crate) in_flight: InFlight,
+    /// How many tasks of the default view run, and how many workers may run one that no policy has counted. Never closed.
+    pub(crate) running: InFlight,
+    pub(crate) pending: Pending,
+    /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
+    /// tasks, as dropping the last `Shared` might.
+    pub(crate) registry: Arc<Registry>,
+    /// Workers in their start hooks: an estimate of the workers that will look at the queue soon.
+    /// Relaxed, since it is only compared with a queue length. Without it, under
+    /// [`Growth::Stalled`] a slow start hook would make each submission start another thread, until
+    /// `max_size`, for tasks that the first worker runs as soon as its hook has returned.
+    pub(super) in_start_hook: AtomicUsize,
+    /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
+    /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
+    /// was counted.
+    pub(crate) declared: AtomicUsize,
+    /// The largest number of workers in regions so far.
+    pub(crate) peak_blocked: Counter,
+    /// Workers that wait to return from blocking regions.
+    pub(crate) returning: Returning,
+    /// How often `max_size` was lowered.
+    pub(crate) shrinks: Counter,
+    /// How many immediate shutdowns there were.
+    pub(crate) stops: Counter,
+    /// Counts tasks that ended outside of the workers.
+    pub(crate) caller_metrics: CallerMetrics,
+    pub(crate) rejected: Counter,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        sizes: Sizes,
+        handle: Weak<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        let registry = Arc::new(Registry::default());
+        let pool = PoolId::of(&registry);
+        let keeper = Arc::new(Keeper::new());
+        let watch = config.watch.clone();
+        let tracker =
+            config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
+        let policy = Policy::new(sizes.max());
+        policy.set_number(&sizes, sizes.number());
+        let shared = Arc::new(Shared {
+            in_flight: InFlight::default(),
+            running: InFlight::default(),
+            capacity: config.queue_capacity.map(Capacity::new),
+            own_waits: OwnWaits::default(),
+            attachers: config.attachers(tracker.as_ref()),
+            tracker,
+            keeper,
+            deferred: Deferred::default(),
+            stall: Stall::default(),
+            deadlines: Deadlines::default(),
+            sizing: Sizing::default(),
+            handle,
+            config,
+            // This is the thread that builds the pool.
+            inherited: Inherited::of_current(),
+            policy,
+            sizes,
+            counts: CachePadded::default(),
+            idle: IdleList::default(),
+            queue: Queue::new(),
+            pending: Pending::new(),
+            registry,
+            in_start_hook: AtomicUsize::default(),
+            declared: AtomicUsize::default(),
+            peak_blocked: Counter::default(),
+            returning: Returning::new(),
+            shrinks: Counter::default(),
+            stops: Counter::default(),
+            caller_metrics: CallerMetrics::default(),
+            rejected: Counter::default(),
+        });
+        pools().push((pool, Arc::downgrade(&shared)));
+        shared
+    }
+
+    /// Returns a pool, unless nothing keeps its state any more.
+    pub(crate) fn find(pool: PoolId) -> Option<Arc<Self>> {
+        pools().iter().find(|(id, _)| *id == pool)?.1.upgrade()
+    }
+
+    /// Returns the word that counts the running tasks of the view.
+    pub(crate) fn running_of<'a>(&'a self, view: Option<&'a Arc<ViewCore>>) -> &'a InFlight {
+        view.map_or(&self.running, |view| &view.running)
+    }
+
+    pub(crate) fn id(&self) -> PoolId {
+        PoolId::of(&self.registry)
+    }
+
+    /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic handler.
+    #[inline]
+    pub(crate) fn handle_failure(&self, outcome: &mut Outcome) {
+        if let Outcome::Panicked(_) | Outcome::Expired = outcome {
+            self.report_failure(outcome);
+        }
+    }
+
+    #[cold]
+    fn report_failure(&self, outcome: &mut Outcome) {
+        let Outcome::Panicked(payload) = outcome else {
+            return self.config.hooks.emit(&self.config.name, Event::Expired);
+        };
+        self.config.hooks.emit(&self.config.name, Event::panicked(payload.as_ref()));
+        if let Some(payload) = payload.take() {
+            self.config.hooks.panicked(payload);
+        }
+    }
+
+    /// In a bounded queue, acquires a permit, free or not.
+    #[inline]
+    pub(crate) fn acquire_over_limit(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.acquire_over_limit();
+        }
+    }
+
+    /// In a bounded queue, releases a permit.
+    #[inline]
+    pub(crate) fn release_permit(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.release(&self.sizes);
+        }
+    }
+
+    /// In a bounded queue, releases the permit of a task whose first entry stays in a queue without it, unless the entry keeps that.
+    pub(crate) fn leave_entry(&self, is_cancelled: bool) {
+        if let Some(capacity) = &self.capacity {
+            capacity.leave_entry(&self.sizes, is_cancelled);
+        }
+    }
+
+    /// In a bounded queue, releases the permits that stale entries have kept, which are no longer in a queue, or no longer stale.
+    pub(crate) fn release_permits_of_entries(&self, count: usize) {
+        if let Some(capacity) = &self.capacity {
+            capacity.drop_entries(&self.sizes, count);
+        }
+    }
+
+    /// Grants a permit that the calling worker may have left free, before it rests.
+    #[inline]
+    pub(crate) fn grant_before_rest(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.grant_before_rest(&self.sizes);
+        }
+    }
+
+    /// Grants a permit, if one is free and a submitter waits: the limit may be a higher one.
+    pub(crate) fn grant_permits(&self) {
+        if let Some(capacity) = &self.capacity {
+            capacity.grant(&self.sizes);
+        }
+    }
+
+    /// Accepts no more tasks. Accepted tasks run, those of paused views too; then the workers leave.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.refuse_tasks();
+        self.resume_all();
+    }
+
+    /// Accepts no more tasks, but does not resume paused views yet.
+    pub(crate) fn refuse_tasks(&self) {
+        let status = self.in_flight.close();
+        if let Some(capacity) = &self.capacity {
+            capacity.close(None);
+        }
+        if status.is_over() {
+            self.idle.recheck_all();
+            self.keeper.recheck();
+            // There may be no worker that does so when it leaves.
+            self.free_pending();
+        }
+    }
+
+    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there are none.
+    fn free_pending(&self) {
+        drop(self.pending.shut());
+    }
+
+    /// Accepts no more tasks of a view. Its accepted tasks run.
+    pub(crate) fn close_view(self: &Arc<Self>, view: &ViewCore) {
+        view.in_flight.close();
+        self.set_paused(Some(view), false);
+        if let Some(capacity) = &self.capacity {
+            // Race 10: after the change of the view's word.
+            capacity.close(Some(view.id));
+        }
+    }
+
+    /// Pops every job of every queue, for an immediate shutdown.
+    pub(crate) fn drain(&self, mut each: impl FnMut(ViewJob)) {
+        let default = self.queue.drain().into_iter();
+        default.for_each(|job| each(ViewJob { job, view: None }));
+        while let Some(jobs) = self.policy.pop_all_of_oldest() {
+            jobs.for_each(&mut each);
+        }
+    }
+
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are stale. One
+    /// of a future holds the pool: it would stay for ever. A list of unstarted tasks may outlive the pool, and counts its entries.
+    #[cold]
+    pub(super) fn clear_if_over(&self, is_over: bool) {
+        if is_over {
+            self.drain(|ViewJob { job, view }| {
+                job.take_if_stale();
+                discard((job, view));
+            });
+            self.free_pending();
+        }
+    }
+
+    /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
+    pub(crate) fn begin_immediate_shutdown(&self) {
+        self.stops.increment();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stops.get() > 0
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        let registry = self.registry.lock();
+        // Counters are read in reverse order of a task's life, so no difference is negative.
+        let mut sums = registry.sums();
+        self.caller_metrics.lock().add_to(&mut sums);
+        let in_flight = self.in_flight.count();
+        let now = self.counts.load();
+        registry.describe(&mut stats);
+        stats.workers = now.total();
+        stats.idle = now.idle();
+        stats.blocked = self.blocked_count(now);
+        self.peak_blocked.raise(stats.blocked);
+        stats.peak_blocked = self.peak_blocked.get();
+        drop(registry);
+        sums.describe(&mut stats, in_flight, self.queue_len());
+        stats.rejected = self.rejected.get();
+        stats.allowed = self.sizes.limit();
+        stats.asleep = self.sizing.asleep().min(now.running());
+        stats.awake = now.running() - stats.asleep;
+        stats
+    }
+
+    /// Ends `count` tasks. Returns what is in flight then.
+    pub(crate) fn finish(&self, count: usize) -> Status {
+        let now = self.in_flight.finish(count);
+        if now.is_over() {
+            self.idle.recheck_all();
+            // There may be no worker that does so when it leaves.
+            self.keeper.recheck();
+        }
+        now
+    }
+
+    pub(crate) fn is_below_core(&self, now: Snapshot) -> bool {
+        now.total() < self.sizes.core()
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let id = self.id();
+        pools().retain(|(pool, _)| *pool != id);
+    }
+}

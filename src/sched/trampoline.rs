@@ -1,0 +1,55 @@
+//! Runs follow-up work iteratively instead of nested: each call may lead to another, and a chain of nested calls would
+//! overflow the stack.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use crate::sched::route::{OwnedRoute, Route};
+use crate::sync::thread_local;
+use crate::task::job::Job;
+
+/// A deferred call with a task.
+type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
+
+thread_local! {
+    /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
+    static STEPS: RefCell<Option<VecDeque<Deferral>>> = RefCell::new(None);
+}
+
+/// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
+pub(crate) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
+    let mut next = Some((OwnedRoute::new(route), job, what));
+    let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
+        Some(steps) => steps.extend(next.take()),
+        none => *none = Some(VecDeque::new()),
+    });
+    let is_outermost = next.is_some();
+    while let Some((route, job, what)) = next {
+        what(route.route(), job);
+        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop_front()).ok().flatten();
+    }
+    if is_outermost {
+        let _ = STEPS.try_with(RefCell::take);
+    }
+}
+
+/// Runs user code off the trampoline: its follow-up work is not deferred to a call below it, because the code may wait
+/// for that work.
+pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
+    struct Return(Option<VecDeque<Deferral>>);
+
+    impl Drop for Return {
+        fn drop(&mut self) {
+            let _ = STEPS.try_with(|steps| steps.replace(self.0.take()));
+        }
+    }
+
+    // Mostly it does not run, and then nothing is moved.
+    let take = |steps: &RefCell<Option<_>>| {
+        let is_running = steps.borrow().is_some();
+        is_running.then(|| steps.take())
+    };
+    let Some(steps) = STEPS.try_with(take).ok().flatten().flatten() else { return f() };
+    let _return = Return(Some(steps));
+    f()
+}

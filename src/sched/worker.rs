@@ -1,0 +1,369 @@
+//! A worker's life: start, work, rest, leave. What it does without a task is in `rest.rs`.
+
+mod rest;
+
+use std::mem;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::crew::counts::{MustLook, Search};
+use crate::crew::metrics::WorkerMetrics;
+use crate::crew::registry::{Exit, ThreadKey};
+use crate::observe::events::Event;
+use crate::sched::context::{RunningTask, WorkerContext, replace_task, set_worker};
+use crate::sched::shared::Shared;
+use crate::sync::inherit::show_index;
+use crate::sync::parker::Parker;
+use crate::sync::unwind::discard;
+use crate::sync::{Mutex, at_thread_exit};
+use crate::task::DEFAULT_VIEW;
+use crate::task::job::{Job, Outcome};
+use crate::thread::identity::set_identity;
+use crate::thread::nesting::begin_worker;
+use crate::views::view::{ViewCore, ViewJob};
+
+/// What a new worker's thread is given.
+pub(crate) struct Start {
+    pub(crate) shared: Arc<Shared>,
+    /// Locked by the starter until the worker is registered.
+    pub(crate) gate: Arc<Mutex<()>>,
+    pub(crate) key: ThreadKey,
+    pub(crate) index: usize,
+    /// Not one that the user's hook gave.
+    pub(crate) has_default_name: bool,
+    pub(crate) metrics: Arc<WorkerMetrics>,
+    pub(crate) search: Option<Search>,
+    /// The value of `shrinks` when its start was decided.
+    pub(crate) shrinks: usize,
+}
+
+/// Why a worker leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retire {
+    /// Its keep-alive is over and `total` is above `core_size`.
+    Surplus,
+    /// `max_size` was lowered, and more workers are runnable.
+    Excess,
+    /// It has used its task quota.
+    Recycled,
+    /// The pool is over.
+    Over,
+}
+
+impl Retire {
+    /// As events call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Retire::Surplus => "surplus",
+            Retire::Excess => "excess",
+            Retire::Recycled => "recycled",
+            Retire::Over => "closed",
+        }
+    }
+}
+
+/// The body of a worker's thread.
+pub(crate) fn run(start: Start) {
+    // Before any user code, so that it is the last thread-local to be destroyed.
+    let _exit =
+        at_thread_exit(Exit { registry: Arc::clone(&start.shared.registry), key: start.key });
+    // The starter holds the gate until this worker is registered and counted. A gate of its own,
+    // because the starter's thread may hold the registry again by now, for the next worker.
+    drop(start.gate.lock());
+    start.shared.inherited.apply();
+    if start.has_default_name {
+        show_index(&start.shared.config.name, start.index);
+    }
+    begin_worker(start.shared.config.stack_size);
+    let shared = Arc::clone(&start.shared);
+    let mut worker = Worker::new(start);
+    worker.become_worker();
+    shared.config.hooks.call_around(|| {
+        worker.start();
+        let why = worker.work();
+        worker.stop(why);
+    });
+    // This may drop the last reference to the pool, and with it the user's hooks.
+    discard(shared);
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    key: ThreadKey,
+    index: usize,
+    parker: Arc<Parker>,
+    context: Rc<WorkerContext>,
+    /// The value of `shrinks` when the worker last looked.
+    shrinks: usize,
+    search: Option<Search>,
+    /// Whether it has taken no job since it started, rested or spun.
+    is_woken: bool,
+    /// Whether it takes each job through the policy of the views.
+    has_views: bool,
+    /// Whether it is counted as a running task of the default view: while it runs one, and while it may take jobs without the policy.
+    is_running: bool,
+    /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
+    view: Option<Arc<ViewCore>>,
+}
+
+impl Worker {
+    fn new(start: Start) -> Self {
+        let Start { shared, key, index, metrics, search, shrinks, .. } = start;
+        metrics.thread.set_current();
+        Worker {
+            parker: Arc::new(Parker::new()),
+            context: WorkerContext::new(&shared, metrics),
+            shared,
+            key,
+            index,
+            shrinks,
+            search,
+            is_woken: true,
+            has_views: false,
+            is_running: false,
+            view: None,
+        }
+    }
+
+    /// Before any code of the user.
+    fn become_worker(&mut self) {
+        set_identity(self.shared.id(), Some(self.index), None);
+        set_worker(Some(Rc::clone(&self.context)));
+        if self.shared.config.hooks.has_start_hook() {
+            let search = self.search.take();
+            self.shared.enter_start_hook(search);
+        }
+    }
+
+    fn start(&mut self) {
+        if self.shared.config.hooks.has_start_hook() {
+            self.shared.emit(Event::WorkerStarted(self.index));
+            self.shared.config.hooks.worker_started(self.index);
+            self.shared.exit_start_hook().fence(&self.shared);
+        }
+        self.context.runs_tasks.set(true);
+        self.has_views = self.shared.queue.may_have_views();
+        if !self.has_views {
+            // Before its first pop: a joiner may have to wait for what it takes.
+            self.shared.running.add();
+            self.is_running = true;
+        }
+    }
+
+    fn stop(self, why: Retire) {
+        let Worker { shared, context, key, index, .. } = self;
+        if let Some(moved) = context.close() {
+            // Race 19: what it has moved was in no queue for a moment.
+            moved.look(&shared);
+        }
+        shared.emit(Event::Retired(index, why.name()));
+        if shared.config.hooks.has_stop_hook() {
+            set_identity(shared.id(), Some(index), Some(key));
+            shared.config.hooks.worker_stops(index);
+            shared.registry.lock().return_index(index);
+        }
+        shared.emit(Event::WorkerStopped(index));
+        // For the destructors of thread-locals: another worker may have the index now.
+        set_identity(shared.id(), None, Some(key));
+        shared.registry.reap();
+        // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the queue itself.
+        shared.clear_if_over(shared.in_flight.is_over());
+    }
+
+    /// Runs tasks until the worker leaves, and returns why it does.
+    fn work(&mut self) -> Retire {
+        loop {
+            // BUSY
+            if self.is_quota_used() {
+                if self.try_recycle() {
+                    return Retire::Recycled;
+                }
+                // The successor was refused.
+                self.context.renew_quota();
+            }
+            // Checked by new and woken workers as well: a worker may have returned from a region
+            // since.
+            if !self.shared.is_above_limit(self.shared.counts.load()) {
+                let mut next = self.next();
+                // Read after the pop: a job that was queued behind the first view is taken with a place. Otherwise it could pass a
+                // pause.
+                if !self.has_views && self.shared.queue.may_have_views() {
+                    self.begin_views(&mut next);
+                }
+                if let Some(job) = &mut next {
+                    // Run where it lies: a move is a copy.
+                    let is_new = job.is_new();
+                    self.notify_before_run(is_new);
+                    self.run(job, is_new);
+                    // Nothing is left of it.
+                    mem::forget(next);
+                    continue;
+                }
+                if self.spin_for_work() {
+                    self.is_woken = true;
+                    self.context.forget_task_time();
+                    continue;
+                }
+            }
+            // IDLE
+            if let Some(why) = self.rest_or_leave() {
+                return why;
+            }
+        }
+    }
+
+    /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
+    #[inline]
+    fn notify_before_run(&mut self, is_new: bool) {
+        if is_new && self.shared.queue.may_have_woken() {
+            self.context.share_woken_before_task();
+        }
+        let is_woken = mem::take(&mut self.is_woken);
+        let owed = self.context.take_owed();
+        if owed.is_some() || is_woken {
+            self.look_before_run(owed, is_woken);
+        }
+    }
+
+    #[inline(never)]
+    fn look_before_run(&mut self, owed: Option<MustLook>, is_woken: bool) {
+        let relied = self.end_search().and(owed);
+        if is_woken {
+            relied.look_as_woken(&self.shared);
+        } else {
+            relied.look(&self.shared);
+        }
+    }
+
+    fn end_search(&mut self) -> MustLook {
+        self.shared.counts.end_search(self.search.take())
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Job> {
+        if self.has_views {
+            return self.next_of_views();
+        }
+        self.context.pop(&self.shared.queue)
+    }
+
+    /// Takes jobs through the policy from now on, and a job that it has taken without once more. `next` lies where it is run: a move
+    /// in the caller would be a copy for each job.
+    #[cold]
+    fn begin_views(&mut self, next: &mut Option<Job>) {
+        self.has_views = true;
+        if let Some(job) = next.take() {
+            let is_new = job.is_new();
+            self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
+        }
+        *next = self.next_of_views();
+    }
+
+    /// The worker has no job. Ends its being counted as running, unless it may take jobs without the policy.
+    fn end_running(&mut self) {
+        self.has_views |= self.shared.queue.may_have_views();
+        if self.has_views && mem::take(&mut self.is_running) {
+            self.shared.running.finish(1);
+        }
+    }
+
+    /// Releases the worker's place, and takes the next job with its place.
+    #[cold]
+    fn next_of_views(&mut self) -> Option<Job> {
+        self.end_running();
+        let (shared, context) = (&self.shared, &self.context);
+        let pop_default = || {
+            let job = context.pop(&shared.queue)?;
+            Some(ViewJob { job, view: None })
+        };
+        let queued = || usize::from(!shared.queue.is_empty());
+        let held = context.place.take();
+        let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
+        let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
+        let ViewJob { job, view } = taken?;
+        self.is_running = view.is_none();
+        context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
+        self.view = view;
+        if has_more && !self.is_woken {
+            // Race 35: the worker leaves work that another one may take. Before the first job since it was woken it looks anyway.
+            MustLook::owed().look(shared);
+        }
+        Some(job)
+    }
+
+    /// Always inlined, as are its parts: it is most of what a worker does for a task.
+    #[inline(always)]
+    fn run(&mut self, job: &mut Job, is_new: bool) {
+        if self.view.is_some() {
+            return self.run_of_view(job, is_new);
+        }
+        self.begin(is_new);
+        let mut outcome = job.run_in_place();
+        self.end(&mut outcome);
+        if let Outcome::Woken(task) = outcome {
+            // Race 22: to the end of the queue, without a notification. This worker looks at the
+            // queue next; if it takes another entry there, a worker was notified of that one.
+            self.context.push_yielded(&self.shared.queue, task);
+        }
+    }
+
+    /// Runs the job of a view other than the default one.
+    #[cold]
+    fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
+        let view = self.view.take().expect("the job is of a view");
+        self.begin(is_new);
+        view.metrics.lock().count_begin();
+        let task = RunningTask { pool: self.shared.id(), view: Some(view) };
+        replace_task(Some(task));
+        let mut outcome = job.run_in_place();
+        let ended = replace_task(None).and_then(|task| task.view);
+        let view = ended.expect("what ran on top of it has put it back");
+        self.end(&mut outcome);
+        view.end(&outcome);
+        if let Outcome::Woken(task) = outcome {
+            self.shared.push_to_view(&view, Job::woken(task));
+        }
+        view.running.finish(1);
+    }
+
+    #[inline(always)]
+    fn begin(&self, is_new: bool) {
+        if !is_new {
+            self.shared.acquire_over_limit();
+        }
+        self.context.begin(!is_new);
+    }
+
+    #[inline(always)]
+    fn end(&self, outcome: &mut Outcome) {
+        self.context.end(outcome);
+        self.shared.release_permit();
+    }
+
+    /// Returns the credit: the tasks that have ended here are no longer in flight.
+    fn return_credit(&mut self) {
+        let finished = self.context.take_credit();
+        if finished > 0 {
+            self.shared.finish(finished);
+        }
+    }
+
+    fn is_quota_used(&self) -> bool {
+        let max = self.shared.config.max_tasks_per_worker;
+        max.is_some_and(|max| self.context.run_count() >= max)
+    }
+
+    /// Leaves because the quota is used, if the worker has a successor or needs none.
+    fn try_recycle(&mut self) -> bool {
+        if let Some(freed) = self.shared.release_place(&self.context) {
+            freed.look(&self.shared);
+        }
+        self.end_running();
+        // Before the decision: a worker with something in flight may not be the last to leave.
+        self.return_credit();
+        self.leave(Retire::Recycled)
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests;

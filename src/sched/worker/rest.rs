@@ -1,0 +1,168 @@
+//! What a worker does without a task: it spins, rests on the idle list, and leaves.
+
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::{Retire, Worker};
+use crate::crew::counts::{MAX_SEARCHING, Search, Snapshot};
+use crate::crew::idle::IdleWithdrawal;
+use crate::sched::context::set_worker;
+use crate::sched::shared::Shared;
+use crate::sync::cpu::cpus;
+use crate::sync::parker::Signal;
+use crate::sync::spin::spin_until;
+
+impl Worker {
+    /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
+    pub(super) fn spin_for_work(&mut self) -> bool {
+        let now = self.shared.counts.load();
+        // Beside more running workers than CPUs, this one would take the CPU of a thread that has work.
+        if !self.shared.config.spins || now.running() > cpus() || !self.begin_search() {
+            return false;
+        }
+        let shared = &self.shared;
+        let seen = shared.policy.version();
+        // Takes no lock. Tasks of a view that may have no more workers are no work.
+        let may_be_work = || !shared.queue.is_empty() || shared.policy.version() != seen;
+        // Stops when a joiner waits: this worker returns its credit only when it rests.
+        let must_look = || may_be_work() || shared.in_flight.is_awaited();
+        shared.has_work() || (spin_until(must_look) && shared.has_work())
+    }
+
+    /// Makes [`Search::Searching`] the worker's search. `false` if another worker searches.
+    fn begin_search(&mut self) -> bool {
+        if self.search == Some(Search::Searching) {
+            return true;
+        }
+        let begins = self.shared.counts.begin_search();
+        if begins {
+            // It still searches, so it owes no look.
+            let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));
+        }
+        begins
+    }
+
+    /// Gives back what a resting worker does not need, and publishes the worker on the idle list. The caller looks at the queue.
+    pub(super) fn begin_rest(&mut self) {
+        // A worker that rests because too many are running has its place still.
+        let freed = self.shared.release_place(&self.context);
+        self.shared.grant_before_rest();
+        self.context.rest();
+        let relied = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
+        let relied = relied.and(self.end_search()).and(freed);
+        // Published before it returns its credit: the worker that makes the pool quiet counts as idle when the joiner returns.
+        self.return_credit();
+        // Race 1: published first, then looks at the queue. The look is the loop of `rest_or_leave`.
+        relied.fence(&self.shared);
+    }
+
+    /// Waits on the idle list until there is or may be work. Returns why the worker has left instead: then it is off the list and no
+    /// longer counted.
+    pub(super) fn rest_or_leave(&mut self) -> Option<Retire> {
+        let shared = Arc::clone(&self.shared);
+        self.is_woken = true;
+        // The keep-alive begins now.
+        let since = Instant::now();
+        self.begin_rest();
+        let why = loop {
+            // Race 4: published first, then looks whether there are views.
+            self.end_running();
+            // Race 1: if the worker stays, each running or searching worker looks at the queue when it stops.
+            if shared.has_work() && self.withdraw(true) {
+                return None;
+            }
+            let now = shared.counts.load();
+            // Race 42: more work may wait than the running workers may take.
+            shared.ask_if_all_run(now);
+            if shared.in_flight.is_over() {
+                break Retire::Over;
+            }
+            if self.is_excess(now) {
+                break Retire::Excess;
+            }
+            match self.parker.park(shared.rest_until(now, since)) {
+                Signal::Unparked => {
+                    self.search = Some(Search::Searching);
+                    return None;
+                }
+                Signal::Recheck => {}
+                Signal::Expired => break Retire::Surplus,
+            }
+        };
+        self.withdraw(false);
+        // Race 1: off the list and still counted. A submitter now relies on this worker. Each change by which it stops returns the
+        // look.
+        let is_claimed = self.search.is_some();
+        let is_needed = shared.has_work() && !shared.is_above_limit(shared.counts.load());
+        (!is_claimed && !is_needed && self.leave(why)).then_some(why)
+    }
+
+    /// Whether `max_size` was lowered, and more workers have been runnable ever since.
+    fn is_excess(&mut self, now: Snapshot) -> bool {
+        let shrinks = self.shared.shrinks.get();
+        let is_excess = self.shrinks != shrinks && now.runnable() > self.shared.sizes.max();
+        if !is_excess {
+            self.shrinks = shrinks;
+        }
+        is_excess
+    }
+
+    /// Leaves if it may, and returns whether it has left. The worker is off the idle list.
+    pub(super) fn leave(&mut self, why: Retire) -> bool {
+        // Before a hook that starting its successor may call: it runs no task meanwhile. The wakers of joiners find a keeper still.
+        let was_running = mem::take(&mut self.is_running);
+        if was_running {
+            self.shared.running.finish(1);
+        }
+        let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
+            if was_running {
+                // Before its next pop, as when it started.
+                self.shared.running.add();
+                self.is_running = true;
+            }
+            return false;
+        };
+        // Race 19: what follows may call user code, whose submissions must not enter this context. The worker is no longer counted:
+        // regions have no effect on its thread either.
+        set_worker(None);
+        // Race 1: a task may have been pushed while this worker used up the last spare capacity.
+        left.and(self.end_search()).look(&self.shared);
+        true
+    }
+
+    /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
+    /// workers may run, or search.
+    fn withdraw(&mut self, for_work: bool) -> bool {
+        let Shared { counts, idle, .. } = &*self.shared;
+        loop {
+            // Before the lock, under which that of the policy is not taken.
+            let limit = self.shared.run_limit(counts.load());
+            let change = || {
+                if for_work {
+                    return counts.claim_idle(limit, MAX_SEARCHING);
+                }
+                counts.remove_idle();
+                true
+            };
+            match idle.withdraw(self.index, change) {
+                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
+                IdleWithdrawal::Claimed => {
+                    // Waits for the claim's signal. A recheck may come before it.
+                    while self.parker.park(None) != Signal::Unparked {}
+                    self.search = Some(Search::Searching);
+                }
+                IdleWithdrawal::Stays => {
+                    let now = counts.load();
+                    let may_run = now.has_spare_capacity(self.shared.run_limit(now));
+                    if may_run && now.searching() < MAX_SEARCHING {
+                        // The limit was that of older counts: beside a free reserved place more may run.
+                        continue;
+                    }
+                    return false;
+                }
+            }
+            return true;
+        }
+    }
+}

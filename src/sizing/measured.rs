@@ -1,0 +1,265 @@
+//! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake, and changes how many may run
+//! ([`Sizes::limit`](crate::crew::sizes::Sizes::limit)) as the [controller](crate::crew::awake) says.
+//!
+//! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake: by whichever thread sees that
+//! when it submits or looks. The keeper looks after each one, so it asks for the next one as long as tasks are queued. An idle pool
+//! uses no CPU.
+//!
+//! A measurement reads the clock of CPU time of each worker with a task. Of those that have run since the last one, and of those that
+//! have not, it asks a few whether they are awake, and takes these for all of their kind: the few that are awake among many that
+//! sleep are mostly of the first kind. Workers in blocking regions count as asleep, whatever they do.
+//!
+//! A raised number is a change of a limit (race 15): it is written, then the keeper looks at the queue. Workers above a lowered one
+//! become idle at the end of their task.
+
+use std::cmp;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::crew::awake::Measurement;
+use crate::crew::counts::Snapshot;
+use crate::crew::metrics::WorkerMetrics;
+use crate::keeper::due::{KeeperJob, PAUSE, Previous, SizingState};
+use crate::observe::events::Event;
+use crate::sched::notify::Notifier;
+use crate::sched::shared::Shared;
+use crate::sync::Ordering;
+use crate::sync::probe::ThreadId;
+use crate::task::ViewId;
+
+/// While the number stays as it is, the reading takes at most one part in so many of a CPU. The keeper's wake-up takes half as much again.
+/// While the number changes, at most twenty times as much.
+const COST: u32 = 200;
+
+/// The pause where the system does not tell who is awake. Tasks that compute for as long, or get no CPU for as long if it tells the clocks,
+/// are taken for tasks that sleep.
+const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
+
+/// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
+const SAMPLES: usize = 4;
+
+impl Shared {
+    /// Whether one more worker may run. Also asks for a measurement, as [`ask_if_all_run`](Self::ask_if_all_run) does: its answer may be
+    /// another one after that. The caller has fenced after the change by which there is more work, or fewer run.
+    #[inline]
+    pub(crate) fn may_run_another(&self, now: Snapshot) -> bool {
+        self.ask_if_all_run(now);
+        now.has_spare_capacity(self.run_limit(now))
+    }
+
+    /// How many workers may run: as many as the limit or, beside a queued task with a free place of its view's reserve, `max_size`.
+    #[inline]
+    pub(crate) fn run_limit(&self, now: Snapshot) -> usize {
+        let limit = self.sizes.limit();
+        // What may run below the limit needs no reserve.
+        let may_exceed = now.running() >= limit
+            && self.queue.may_have_views()
+            && limit < self.sizes.max()
+            && self.policy.has_reserved_work();
+        if may_exceed { self.sizes.max() } else { limit }
+    }
+
+    /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as for
+    /// [`may_run_another`](Self::may_run_another).
+    #[inline]
+    pub(crate) fn ask_if_all_run(&self, now: Snapshot) {
+        // Never in a pool whose number of workers does not follow measurements.
+        if now.running() >= self.sizes.wanted_awake() {
+            self.ask_to_measure();
+        }
+    }
+
+    /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
+    #[inline]
+    pub(crate) fn ask_to_measure(&self) {
+        // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
+        if !self.sizing.is_asked.load(Ordering::Relaxed) {
+            self.request_measurement();
+        }
+    }
+
+    #[cold]
+    fn request_measurement(&self) {
+        if self.is_short_of_workers() {
+            self.measure_after(PAUSE);
+        }
+    }
+
+    fn measure_after(&self, pause: Duration) {
+        // A model without a keeper has no time that passes.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return;
+        }
+        let (core_size, max_size) = self.sizes.both();
+        let may_change = self.sizes.wanted_awake().max(core_size) < max_size;
+        if may_change && !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
+            let at = Some(Instant::now() + pause);
+            let earliest = *self.sizing.earliest.lock();
+            self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect("one is set"));
+        }
+    }
+
+    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of such a task waits for a permit or was
+    /// rejected without one: with a capacity of 0 none is queued then.
+    fn is_short_of_workers(&self) -> bool {
+        let has_task = || match self.queue.may_have_views() {
+            true => self.policy.may_become_eligible(&|| self.queue.len()),
+            false => !self.queue.is_empty(),
+        };
+        self.capacity
+            .as_ref()
+            .is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))
+            || self.sizing.has_rejected.get()
+            || has_task()
+    }
+
+    /// Whether one more task of one of these views could run if `max_size` workers might. If none could, a raised number would only bring
+    /// permits, for tasks that stay queued.
+    pub(crate) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
+        let has_views = self.queue.may_have_views();
+        views.into_iter().any(|view| !has_views || self.policy.may_start_another(view))
+    }
+
+    /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
+    pub(crate) fn measure(self: &Arc<Self>) {
+        let mut state = self.sizing.state.lock();
+        let begun = Instant::now();
+        let keeper = ThreadId::of_current();
+        let used_before = keeper.cpu_nanos();
+        let is_told = used_before.is_some();
+        // Without `/proc`, or while the process may open no more files, only the clocks tell, and only of a longer time: a worker that
+        // has not run meanwhile is taken for asleep.
+        let tells_states = is_told && keeper.is_awake().is_some();
+        let has_work = self.is_short_of_workers();
+        self.sizing.has_rejected.set(false);
+        let limit = self.sizes.limit();
+        let measured = self.measure_workers(&mut state, begun, has_work, is_told);
+        // Later there is no measurement, and what this one finds says nothing of other tasks.
+        let asleep = if has_work { measured.asleep().round() as usize } else { 0 };
+        self.sizing.asleep.replace_alone(asleep);
+        // Those with reserved places were measured too.
+        let reserved = self.policy.reserved_places();
+        let allowed = (self.sizes.number() + reserved).max(self.sizes.core());
+        let next = state.controller.next(allowed, self.sizes.wanted_awake(), measured);
+        // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
+        let next = if is_told || has_work { next } else { 0 };
+        let next = self.policy.set_number(&self.sizes, next.saturating_sub(reserved));
+        let may_rise = next < self.sizes.max();
+        let is_undecided = state.is_growing || state.controller.is_undecided(may_rise);
+        // A refused thread is asked for again after a pause, and nothing changes before.
+        let is_undecided = is_undecided && !self.keeper.is_starved();
+        drop(state);
+        let used = keeper.cpu_nanos().zip(used_before);
+        let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
+        let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
+        let pause = if tells_states { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
+        self.sizing.end_request(Instant::now() + pause);
+        // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
+        // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
+        self.grant_permits();
+        self.look_as(Notifier::KeeperLook);
+        if is_undecided {
+            self.measure_after(PAUSE);
+        }
+        // Last, since this may call user code.
+        if next != limit {
+            self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
+        }
+    }
+
+    /// Measures the workers. `is_told`: the system tells who is awake.
+    fn measure_workers(
+        &self,
+        state: &mut SizingState,
+        now: Instant,
+        has_work: bool,
+        is_told: bool,
+    ) -> Measurement {
+        let counts = self.counts.load();
+        let running = counts.running();
+        let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
+        let (busy, taken) = {
+            let registry = self.registry.lock();
+            (registry.busy(), registry.taken())
+        };
+        state.number += 1;
+        // What was found long before a measurement was asked for says nothing of these tasks.
+        let is_old =
+            self.sizing.earliest.lock().is_none_or(|earliest| now > earliest + UNTOLD_PAUSE * 10);
+        let last = state.last.replace(Previous { at: now, taken, running }).filter(|_| !is_old);
+        if last.is_none() {
+            state.controller.begin();
+        }
+        let (awake, used) = match is_told {
+            true => {
+                let elapsed = last.as_ref().map_or(Duration::MAX, |last| now - last.at);
+                let (awake, cpus) = probe(&busy, state.number, elapsed);
+                // The others look for a task, or are in their start hooks.
+                let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
+                let awake = (awake + without_task as f64).min(running as f64);
+                let is_settled = last.as_ref().is_some_and(|last| running <= last.running);
+                (awake, if is_settled { cpus } else { awake })
+            }
+            // A worker that has taken a task was awake.
+            false if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
+            false => (running as f64, running as f64),
+        };
+        state.is_growing = has_work && !is_short && last.is_some_and(|last| running > last.running);
+        Measurement { running, awake, used, has_work, is_short }
+    }
+}
+
+/// Estimates how many of the workers with a task are awake. Returns also how many CPUs they have used on average in the time `elapsed`
+/// since the last measurement.
+fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64, f64) {
+    let (mut kinds, mut cpus) = ([Vec::new(), Vec::new()], 0.0);
+    for worker in busy.iter().filter(|worker| !worker.is_in_region.get()) {
+        // A worker of which the system tells nothing has ended meanwhile.
+        let Some(used) = worker.take_cpu_time() else { continue };
+        // Not more than one: a worker that had no task at the last measurement has not been read for longer.
+        cpus += used.div_duration_f64(elapsed).min(1.0);
+        kinds[usize::from(used > Duration::ZERO)].push(&worker.thread);
+    }
+    let mut awake = 0.0;
+    for (threads, has_run) in kinds.iter().zip([false, true]) {
+        let step = threads.len().div_ceil(SAMPLES).max(1);
+        let asked = threads.iter().skip(number % step).step_by(step);
+        let count = asked.len();
+        let yes = asked.filter(|thread| thread.is_awake().unwrap_or(has_run)).count();
+        awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
+    }
+    (awake, cpus)
+}
+
+#[cfg(all(test, not(elastipool_loom), any(target_os = "linux", target_vendor = "apple")))]
+mod tests {
+    use std::sync::{Arc, Barrier};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use crate::{Growth, ThreadPool};
+
+    #[test]
+    fn the_number_rises_from_core_size() {
+        let pool = ThreadPool::builder().core_size(8).growth(Growth::measured(1)).build();
+        let shared = pool.shared();
+        // The keeper measures later.
+        *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+        let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(9)));
+        for _ in 0..8 {
+            let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
+            pool.execute(move || {
+                begin.wait();
+                end.wait();
+            });
+        }
+        begin.wait();
+        pool.execute(|| ());
+        thread::sleep(Duration::from_millis(100));
+        shared.measure();
+        let allowed = pool.stats().allowed;
+        end.wait();
+        assert!(allowed >= 12, "twice as many may run as have slept: {allowed}");
+    }
+}

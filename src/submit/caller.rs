@@ -1,0 +1,241 @@
+//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, cancelled, or
+//! dropped.
+//!
+//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and its permit. The entry
+//! stays in the queue, stale: the thread that takes it counts nothing.
+
+use std::mem;
+use std::sync::{Arc, Weak};
+
+use crate::crew::metrics::WorkerMetrics;
+use crate::sched::context::{CallerMark, WorkerContext, caller_depth, mark_caller};
+use crate::sched::route::{Origin, Route};
+use crate::sched::shared::Shared;
+use crate::sched::trampoline::off_trampoline;
+use crate::sync::unwind::discard;
+use crate::task::job::{Action, Job, Moment, Outcome, Run};
+use crate::task::unstarted::mark_cancelled;
+
+/// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in turn. A worker drops those
+/// beyond. Each level takes a few hundred bytes of the stack, and more in a user's destructor.
+const MAX_DEPTH: usize = 32;
+
+/// Cancels a handle's task, and drops it on the calling thread if no thread runs it. Otherwise the thread that runs or owns
+/// the task drops it.
+pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
+    let shared = Shared::find(origin.pool);
+    let view = origin.view();
+    let address = Arc::as_ptr(&task).cast();
+    let is_dropped = match (&shared, &view) {
+        (Some(shared), Ok(view)) => Route { shared, view: view.as_ref() }.cancel(task),
+        // The pool or the view is gone: then the task was started, or handed back.
+        _ => {
+            task.cancel();
+            true
+        }
+    };
+    if let Some(line) = origin.line().filter(|_| !is_dropped && Route::may_drop_cancelled()) {
+        line.leave(address);
+    }
+    // Either may be the last reference, and run a user's destructor.
+    discard(view);
+    discard(shared);
+}
+
+impl Route<'_> {
+    /// Counts what happens on the calling thread: for the pool, and for the view.
+    pub(crate) fn count_on_caller(self, count: &dyn Fn(&WorkerMetrics)) {
+        count(&self.shared.caller_metrics.lock());
+        if let Some(view) = self.view {
+            count(&view.metrics.lock());
+        }
+    }
+
+    /// Counts stale entries that are no longer in the queue, or no longer stale. `worker` is the calling thread, if it is one.
+    pub(crate) fn drop_entries(self, worker: Option<&WorkerContext>, count: usize) {
+        if count == 0 {
+            return;
+        }
+        match worker {
+            Some(worker) => worker.drop_entries(count),
+            None => {
+                self.shared.caller_metrics.lock().drop_entries(count);
+                self.shared.release_permits_of_entries(count);
+            }
+        }
+        if let Some(view) = self.view {
+            view.metrics.lock().drop_entries(count);
+        }
+    }
+
+    /// Ends `count` tasks that ended on the calling thread.
+    pub(crate) fn report_on_caller(self, count: usize) {
+        self.count_on_caller(&|metrics| metrics.count_returned(count));
+        self.finish_on_caller(count);
+    }
+
+    pub(super) fn finish_on_caller(self, count: usize) {
+        if let Some(view) = self.view {
+            view.finish(count);
+        }
+        let status = self.shared.finish(count);
+        if status.is_quiet() && self.shared.counts.load().total() == 1 {
+            // Race 4: the only worker may have stayed for these tasks, without a deadline.
+            self.shared.idle.recheck_all();
+        }
+    }
+
+    /// Counts a job that is over on the calling thread, and then removes the thread's mark: who finds nothing marked as running reads
+    /// metrics that say the same.
+    fn record_on_caller(self, mark: Option<CallerMark<'_>>, outcome: &Outcome) {
+        self.count_on_caller(&|metrics| metrics.record(outcome));
+        drop(mark);
+    }
+
+    /// Ends a job that is [recorded](Self::record_on_caller). A stale entry was none.
+    fn end_on_caller(self, outcome: &mut Outcome) {
+        self.shared.handle_failure(outcome);
+        if outcome.is_end() {
+            self.report_on_caller(1);
+        }
+    }
+
+    /// Ends a queued task that is handed back to the user.
+    pub(crate) fn hand_back(self) {
+        self.shared.release_permit();
+        self.count_on_caller(&WorkerMetrics::hand_back);
+        self.report_on_caller(1);
+    }
+
+    /// Cancels the task if it has not been started, and drops what it captured, unless the drops on this thread are nested too deep.
+    /// Returns `false` if it has not dropped that: another thread will, or has.
+    pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
+        if Self::may_drop_cancelled() {
+            // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would wait for itself.
+            let mark = mark_caller(self.shared, self.view);
+            let begin = &mut |moment| self.begin_cancelled(moment);
+            let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
+            if let Some(mut outcome) = outcome.unless_skipped() {
+                self.record_on_caller(Some(mark), &outcome);
+                self.end_on_caller(&mut outcome);
+                return true;
+            }
+        }
+        task.cancel();
+        false
+    }
+
+    /// Cancels futures of a scope that is going to panic, which the caller waits for.
+    pub(crate) fn cancel_futures(self, futures: &[Weak<dyn Run>]) {
+        // All of them first: the destructor of one may wait for another, which a worker drops then.
+        mark_cancelled(futures);
+        for future in futures.iter().filter_map(Weak::upgrade) {
+            self.cancel(future);
+        }
+    }
+
+    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.
+    pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
+        for job in jobs {
+            let mark = mark_caller(self.shared, self.view);
+            let mut begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
+            let outcome = match job.withdraw() {
+                Ok(job) => {
+                    begin();
+                    drop(job.abandon());
+                    Outcome::Cancelled
+                }
+                // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
+                Err(job) => job.run_telling(&mut begin),
+            };
+            if let Some(mut outcome) = outcome.unless_skipped() {
+                self.record_on_caller(Some(mark), &outcome);
+                self.end_on_caller(&mut outcome);
+            }
+        }
+    }
+
+    /// Whether the calling thread may drop tasks that it has cancelled.
+    pub(crate) fn may_drop_cancelled() -> bool {
+        caller_depth() < MAX_DEPTH
+    }
+
+    /// Begins to drop a cancelled task: nothing of it is queued any more.
+    fn begin_cancelled(self, moment: Moment) {
+        self.count_on_caller(&|metrics| {
+            metrics.count_begin();
+            if let Moment::TakenFromQueue { .. } = moment {
+                metrics.leave_entry();
+            }
+        });
+        // A woken future has no permit.
+        if moment == (Moment::TakenFromQueue { is_new: true }) {
+            self.shared.leave_entry(true);
+            if let Some(view) = self.view {
+                // Unlike a channel, its queue can give entries back.
+                self.drop_entries(None, self.shared.skip_in_view(view));
+            }
+        }
+    }
+
+    /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
+    pub(crate) fn run_on_caller(self, job: Job) {
+        let shared = self.shared;
+        let _mark = mark_caller(self.shared, self.view);
+        // A new task has a permit.
+        let mut has_permit = job.is_new();
+        let mut again = Some(job);
+        while let Some(job) = again.take() {
+            self.count_on_caller(&WorkerMetrics::count_begin);
+            let mut outcome = job.run_telling(&mut || {
+                if mem::take(&mut has_permit) {
+                    shared.release_permit();
+                }
+            });
+            if mem::take(&mut has_permit) {
+                shared.release_permits_of_entries(1);
+            }
+            self.record_on_caller(None, &outcome);
+            self.end_on_caller(&mut outcome);
+            if let Outcome::Woken(task) = outcome {
+                // If there is still no worker, poll the future again here.
+                again = self.requeue(Job::woken(task)).err();
+            }
+        }
+    }
+
+    /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
+    pub(crate) fn end_drained(self, job: Job) {
+        let mark = mark_caller(self.shared, self.view);
+        let is_new = job.is_new();
+        self.count_on_caller(&WorkerMetrics::count_begin);
+        let mut outcome = job.run();
+        self.record_on_caller(Some(mark), &outcome);
+        // Known only now: whether the entry is stale.
+        match outcome {
+            Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),
+            _ if is_new && outcome.is_end() => self.shared.release_permit(),
+            _ => {}
+        }
+        self.end_on_caller(&mut outcome);
+    }
+
+    /// Drops an accepted task that is not queued, as cancelled.
+    pub(crate) fn drop_on_caller(self, job: Job) {
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
+        // wait for itself.
+        let mark = mark_caller(self.shared, self.view);
+        let is_ended = job.abandon().unless_skipped().is_some();
+        // Race 8: a canceller may have ended the task meanwhile.
+        if is_ended {
+            self.cancelled_on_caller(Some(mark));
+        }
+    }
+
+    /// Ends a task that was dropped outside the workers.
+    pub(crate) fn cancelled_on_caller(self, mark: Option<CallerMark<'_>>) {
+        self.count_on_caller(&WorkerMetrics::count_begin);
+        self.record_on_caller(mark, &Outcome::Cancelled);
+        self.end_on_caller(&mut Outcome::Cancelled);
+    }
+}

@@ -1,0 +1,493 @@
+//! Submitting, in three steps: a task is **accepted** (it gets a permit of a bounded queue, and is counted in flight), then
+//! **enqueued**, then a worker is **notified**. None of these steps depends on the task's type, so they are compiled once.
+//!
+//! | call | waits for capacity | if the system refuses the first thread | a task that is not accepted |
+//! |---|---|---|---|
+//! | `execute`, `spawn`, `invoke`, also of a scope | as long as it takes | the caller runs the task | is dropped, and the call panics |
+//! | `evaluate`, `spawn_await`, `complete`, also of a scope or group | as long as it takes | the caller runs the task | is dropped, and its handle is cancelled |
+//! | `execute` and `spawn` of a group | as long as it takes, and before for a slot | the caller runs the task | comes back |
+//! | `try_*` | no | comes back | comes back |
+//! | `try_*_for` | until the time is over | comes back | comes back |
+//! | a task that its group has let wait for a slot | no: it may exceed the capacity | the thread that frees the slot runs it | was accepted before; after an immediate shutdown it is dropped |
+//! | a woken future | no: its worker takes a permit for the poll | the waker drops it as cancelled | was accepted before |
+//!
+//! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is made into a job once it is
+//! accepted ([`Route::accept`]), so it can come back untouched. A task that was accepted
+//! before is queued by [`Route::requeue`].
+//!
+//! This room knows all rooms below it: `sync`, `queue`, `task`, `crew`, `flight`, `views` and `sched`.
+
+pub(crate) mod caller;
+pub(crate) mod reserve;
+
+use std::panic::Location;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::Refusal;
+use crate::flight::capacity::{Capacity, Granted, OwnWait, Waits};
+use crate::queue::Kind;
+use crate::sched::context::{self, WorkerContext};
+use crate::sched::region::{Dependency, wait_for};
+use crate::sched::route::{Route, TaskRoute};
+use crate::sched::shared::Shared;
+use crate::sched::trampoline::trampoline;
+use crate::sync::unwind::discard;
+use crate::sync::{Ordering, fence};
+use crate::task::attachment::Line;
+use crate::task::job::Job;
+use crate::task::job::Run;
+use crate::task::unstarted::{Reporter, TaskId, Unstarted};
+use crate::views::view::{ViewCore, ViewJob};
+
+/// What a submission does to have its task accepted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// Nothing. The task comes back if there is no capacity, or if there is no worker and the system refuses a thread.
+    None,
+    /// Waits for capacity until this time. `None` waits for ever: the clock cannot represent the time.
+    Until(Option<Instant>),
+    /// Waits for capacity as long as it takes. If there is no worker and the system refuses a thread, the caller runs the task.
+    Endless,
+}
+
+impl Patience {
+    /// Waits for capacity for at most this time.
+    pub(crate) fn for_at_most(timeout: Duration) -> Self {
+        Patience::Until(Instant::now().checked_add(timeout))
+    }
+}
+
+/// As many workers wait for capacity and slots as [may](crate::flight::capacity::OwnWaits): no other may wait. Nor may a hook, which keeps its thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crowded;
+
+/// The largest task, in bytes, that is stored in place. A larger one is boxed as soon as it is accepted: an unoptimised build copies
+/// the task in each function that it passes through, and a dozen copies of a few hundred KiB overflow a stack. A box for each
+/// future of more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists. A closure without a handle is
+/// boxed anyway if it has more than three words.
+const MAX_MOVED_SIZE: usize = 2048;
+
+/// Whether a task of this type is boxed.
+pub(crate) const fn is_boxed<F>() -> bool {
+    size_of::<F>() > MAX_MOVED_SIZE
+}
+
+/// A task that was accepted and is not enqueued yet.
+#[must_use = "an accepted task is in flight until it is enqueued or retracted"]
+pub(crate) struct Accepted<'a> {
+    pub(crate) route: Route<'a>,
+    /// The line of the user's program that submits it.
+    pub(crate) line: Line,
+    pub(crate) runner: Runner,
+}
+
+/// Who runs an accepted task.
+pub(super) enum Runner {
+    /// A worker. The last one does not leave before the task has ended.
+    Worker {
+        /// The submitter's context, if it is a worker of the pool.
+        context: Option<Rc<WorkerContext>>,
+        /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one.
+        ///
+        /// | `fills_core` | `prefer_idle` | who starts a worker below `core_size` |
+        /// |---|---|---|
+        /// | `true` | no | [`Route::enqueue`], which counts the start before the push; for a view, or an entry that is left over, `wake_or_start` |
+        /// | `true` | yes | `wake_or_start` after the push, if the task is still queued and no worker is idle or searches |
+        /// | `false` | either | none: `find_runner` has started the first worker for this task, or the task was accepted earlier |
+        fills_core: bool,
+    },
+    /// The submitter: there is no worker, and the system has refused a thread.
+    Caller,
+}
+
+impl Accepted<'_> {
+    /// Queues the task and notifies a worker, or runs it on the caller if it was accepted for that.
+    pub(crate) fn enqueue(self, job: Job) {
+        self.route.enqueue_for(self.runner, job);
+    }
+
+    /// Enqueues the job of a closure without a handle.
+    pub(crate) fn enqueue_closure(self, job: Job) {
+        let own = TaskRoute::own(self.route, self.line, false);
+        self.enqueue(job.with_route(own));
+    }
+
+    /// Adds a task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
+    /// accepted for the caller, the caller runs the oldest one of the list.
+    #[inline(never)]
+    pub(crate) fn enqueue_unstarted(
+        self,
+        list: &Arc<Unstarted>,
+        job: Job,
+        reporter: Reporter,
+    ) -> TaskId {
+        let (entry, id) = list.add(job, reporter);
+        match (entry, self.runner) {
+            (Some(entry), runner) => self.route.enqueue_for(runner, entry),
+            (None, Runner::Worker { context, fills_core }) => {
+                // As if it were pushed now.
+                self.route.drop_entries(context.as_deref(), 1);
+                self.route.shared.notify_queued(fills_core);
+            }
+            (None, Runner::Caller) => self.route.run_on_caller(list.surplus_entry()),
+        }
+        id
+    }
+
+    /// Reverts the acceptance: the task is handed back to its submitter.
+    pub(crate) fn retract(self) {
+        self.route.count_rejection();
+        self.route.retract();
+    }
+}
+
+/// # Submitting
+impl<'a> Route<'a> {
+    /// Submits the job of a closure without a handle, as patiently as can be. Panics if it is not accepted, and has dropped it
+    /// then. `instead` is the function that hands the task back.
+    #[track_caller]
+    pub(crate) fn execute(self, job: Job, instead: &str) {
+        if let Err(refusal) = self.submit_closure(job, Location::caller()) {
+            refusal.panic(instead);
+        }
+    }
+
+    /// Submits the job of a closure without a handle, or drops it. Takes the three steps for a task of the default view of an unbounded pool,
+    /// without the branches of other tasks.
+    ///
+    /// The job stays where its closure was stored, until it is copied to its slot in the queue: an earlier copy would wait for
+    /// the words that were just written.
+    #[inline(never)]
+    fn submit_closure(self, job: Job, line: Line) -> Result<(), Refusal> {
+        let shared = self.shared;
+        if shared.capacity.is_some() || !self.is_default_without_attachers() {
+            return self.submit_other_closure(job, line);
+        }
+        match context::current(shared) {
+            Some(context) if context.accept(shared) => {
+                context.push(&shared.queue, Kind::New, job);
+            }
+            None if shared.in_flight.accept(1) => {
+                if shared.counts.load().total() < shared.sizes.core().max(1) {
+                    return self.enqueue_below_core(job);
+                }
+                shared.queue.push(Kind::New, job);
+            }
+            _ => return self.refuse_closure(job),
+        }
+        shared.notify_queued(true);
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn submit_other_closure(self, job: Job, line: Line) -> Result<(), Refusal> {
+        match self.accept(Patience::Endless, line) {
+            Ok(accepted) => {
+                // After the wait for capacity: its time in the queue begins now.
+                accepted.enqueue_closure(job);
+                Ok(())
+            }
+            Err(refusal) => {
+                drop(job.abandon());
+                Err(refusal)
+            }
+        }
+    }
+
+    #[cold]
+    fn enqueue_below_core(self, job: Job) -> Result<(), Refusal> {
+        let runner = self.find_runner(None, Patience::Endless)?;
+        self.enqueue_for(runner, job);
+        Ok(())
+    }
+
+    #[cold]
+    fn refuse_closure(self, job: Job) -> Result<(), Refusal> {
+        self.count_rejection();
+        drop(job.abandon());
+        Err(Refusal::Closed)
+    }
+
+    fn enqueue_for(self, runner: Runner, job: Job) {
+        match runner {
+            Runner::Worker { context, fills_core } => {
+                self.enqueue(context.as_deref(), fills_core, job);
+            }
+            Runner::Caller => self.run_on_caller(job),
+        }
+    }
+
+    /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue) or
+    /// [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as `patience` allows. Counts a rejection.
+    #[inline(never)]
+    pub(crate) fn accept(self, patience: Patience, line: Line) -> Result<Accepted<'a>, Refusal> {
+        self.accept_uncounted(patience, line).inspect_err(|_| self.count_rejection())
+    }
+
+    /// As [`accept`](Self::accept), for a submitter whose caller does not get the rejection: counts none.
+    pub(crate) fn accept_uncounted(
+        self,
+        patience: Patience,
+        line: Line,
+    ) -> Result<Accepted<'a>, Refusal> {
+        if let Some(capacity) = &self.shared.capacity {
+            self.acquire_permit(capacity, patience)?;
+        }
+        let runner = self.accept_with_permit(patience)?;
+        Ok(Accepted { route: self, line, runner })
+    }
+
+    /// Accepts a task, for which the caller has acquired a permit. Counts no rejection.
+    #[inline(always)]
+    pub(super) fn accept_with_permit(self, patience: Patience) -> Result<Runner, Refusal> {
+        match self.count_accepted() {
+            Ok(context) => self.find_runner(context, patience),
+            Err(refusal) => {
+                self.shared.release_permit();
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Counts a task as in flight, unless the view or the pool is closed. Returns the submitter's context, if it is a worker of the
+    /// pool. A task that waits for a slot of its group needs no more to be accepted: it will be
+    /// [enqueued](Self::enqueue_deferred) or [dropped](Self::drop_on_caller). Counts no rejection.
+    #[inline]
+    pub(crate) fn count_accepted(self) -> Result<Option<Rc<WorkerContext>>, Refusal> {
+        // Race 10: the view's word decides, as the pool's does.
+        if self.view.is_some_and(|view| !view.accept()) {
+            return Err(Refusal::ViewClosed);
+        }
+        let context = context::current(self.shared);
+        let is_accepted = match &context {
+            Some(context) => context.accept(self.shared),
+            None => self.shared.in_flight.accept(1),
+        };
+        if is_accepted {
+            return Ok(context);
+        }
+        if let Some(view) = self.view {
+            view.finish(1);
+        }
+        Err(Refusal::Closed)
+    }
+
+    /// Finds out who runs an accepted task. Starts the first worker if there is none.
+    fn find_runner(
+        self,
+        context: Option<Rc<WorkerContext>>,
+        patience: Patience,
+    ) -> Result<Runner, Refusal> {
+        // A thread with a worker context is a worker, so there is one.
+        if context.is_some() || self.shared.counts.load().total() > 0 {
+            return Ok(Runner::Worker { context, fills_core: true });
+        }
+        match self.shared.start_first() {
+            Ok(started) => Ok(Runner::Worker { context, fills_core: !started }),
+            Err(_) if matches!(patience, Patience::Endless) => Ok(Runner::Caller),
+            Err(error) => {
+                self.retract();
+                Err(Refusal::NoThread(error))
+            }
+        }
+    }
+
+    /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
+    fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
+        let is_acquired = capacity.try_acquire(&self.shared.sizes)
+            || match patience {
+                Patience::None => false,
+                Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
+                Patience::Endless => self.wait_for_permit(capacity, None),
+            };
+        if is_acquired { Ok(()) } else { Err(self.refuse_permit()) }
+    }
+
+    /// Returns why there is no permit.
+    pub(super) fn refuse_permit(self) -> Refusal {
+        // Also without a wait: the caller of a closed view must not try again until there is capacity.
+        if self.shared.in_flight.is_closed() {
+            Refusal::Closed
+        } else if self.is_view_closed() {
+            Refusal::ViewClosed
+        } else {
+            let has_rejected = &self.shared.sizing.has_rejected;
+            if !has_rejected.get() && self.shared.may_run_another_of([self.view_id()]) {
+                has_rejected.set(true);
+            }
+            self.shared.ask_if_all_run(self.shared.counts.load());
+            Refusal::Full
+        }
+    }
+
+    fn is_view_closed(self) -> bool {
+        self.view.is_some_and(|view| view.in_flight.is_closed())
+    }
+
+    /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::capacity::OwnWaits) wait.
+    fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
+        let Ok(own_wait) = self.begin_own_wait() else {
+            capacity.acquire_over_limit();
+            return true;
+        };
+        let waits = if own_wait.is_some() { Waits::Worker } else { Waits::Outside };
+        let mut granted = self.begin_permit_wait(capacity, waits);
+        // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
+        let outcome =
+            wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
+        capacity.end_wait(&self.shared.sizes, granted, outcome)
+    }
+
+    pub(super) fn begin_permit_wait(self, capacity: &Capacity, waits: Waits) -> Granted {
+        let shared = self.shared;
+        let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
+        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, is_closed);
+        // Race 27: queued first. Most workers count as blocked later, and look then.
+        shared.admit_if_starved();
+        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
+        fence(Ordering::SeqCst);
+        shared.ask_if_all_run(shared.counts.load());
+        granted
+    }
+
+    /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
+    /// [must not wait](crate::flight::capacity::OwnWaits): its task is accepted without.
+    pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
+        let shared = self.shared;
+        if context::is_hook_of(shared.id()) {
+            return Err(Crowded);
+        }
+        let is_worker = context::current(shared).is_some();
+        is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
+    }
+
+    fn retract(self) {
+        self.shared.release_permit();
+        self.finish_on_caller(1);
+    }
+
+    /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
+    fn enqueue(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
+        let shared = self.shared;
+        if let Some(view) = self.view {
+            // Race 35: if no worker may take it now, the next worker that releases a place looks.
+            if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
+                shared.notify_queued(fills_core);
+            } else {
+                // Race 42: with more workers one might take it. No fence is needed: the push and the keeper's look after a measurement
+                // take the policy's lock. So the keeper finds the task, or its request has ended before this.
+                shared.ask_to_measure();
+            }
+            return;
+        }
+        let kind = if job.is_new() { Kind::New } else { Kind::Woken };
+        let starts = fills_core && shared.expect_start();
+        match context {
+            Some(context) => context.push(&shared.queue, kind, job),
+            None => shared.queue.push(kind, job),
+        }
+        if starts {
+            shared.start_for_core();
+        } else {
+            shared.notify_queued(fills_core);
+        }
+    }
+
+    pub(crate) fn count_rejection(self) {
+        self.shared.rejected.increment();
+        if let Some(view) = self.view {
+            view.rejected.increment();
+        }
+    }
+
+    /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
+    /// is cancelled instead, like those that the shutdown found in the queue (race 24).
+    ///
+    /// Returns the task's number in its `list`, unless it is cancelled.
+    pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted>, job: Job) -> Option<TaskId> {
+        if self.shared.is_stopped() {
+            trampoline(self, job, |route, job| route.drop_on_caller(job));
+            return None;
+        }
+        Some(self.enqueue_over_limit(list, job))
+    }
+
+    /// As [`enqueue_deferred`](Self::enqueue_deferred), also after an immediate shutdown: for a task that must not run any more.
+    pub(crate) fn enqueue_over_limit(self, list: &Arc<Unstarted>, job: Job) -> TaskId {
+        self.shared.acquire_over_limit();
+        if self.shared.ensure_worker() {
+            let context = context::current(self.shared);
+            let runner = Runner::Worker { context, fills_core: false };
+            let accepted = Accepted { route: self, line: Location::caller(), runner };
+            return accepted.enqueue_unstarted(list, job, Reporter::Handle);
+        }
+        let (entry, id) = list.add(job, Reporter::Handle);
+        let entry = entry.unwrap_or_else(|| list.surplus_entry());
+        trampoline(self, entry, |route, entry| route.run_on_caller(entry));
+        id
+    }
+
+    /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future
+    /// with this route, which the poll wakes, is deferred to the end of the poll.
+    #[inline]
+    pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
+        let worker = context::current(self.shared).filter(|_| self.view.is_none());
+        worker.filter(|worker| worker.is_in_poll())
+    }
+
+    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the job if there is no
+    /// worker and the system refuses one.
+    ///
+    /// While a task is in flight there is a worker, except after the system refused the first one and the submitter ran
+    /// the task, or polled the future, itself.
+    pub(crate) fn requeue(self, job: Job) -> Result<(), Job> {
+        if !self.shared.ensure_worker() {
+            return Err(job);
+        }
+        let context = context::current(self.shared).filter(|_| job.is_new());
+        self.enqueue(context.as_deref(), false, job);
+        Ok(())
+    }
+
+    /// Queues a woken future where every worker finds it, and notifies one.
+    pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
+        self.enqueue(None, false, Job::woken(task));
+    }
+}
+
+impl Shared {
+    /// Queues a job of a view other than the default one. Returns whether a worker may take work of the view now.
+    pub(crate) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
+        let is_new = job.is_new();
+        let job = ViewJob { job, view: Some(Arc::clone(view)) };
+        self.policy.push(view.id, job, is_new)
+    }
+
+    /// Removes stale entries at the ends of a view's queue. Returns how many there were.
+    pub(crate) fn skip_in_view(&self, view: &ViewCore) -> usize {
+        let skipped = self.policy.skip(view.id, |queued| queued.job.take_if_stale());
+        skipped.into_iter().map(discard).count()
+    }
+
+    /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one
+    /// if there are fewer than `core_size`.
+    #[inline]
+    fn notify_queued(self: &Arc<Self>, fills_core: bool) {
+        // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself in the counts, then
+        // looks at the queue. With a fence in between on both sides, at least one sees the other.
+        fence(Ordering::SeqCst);
+        let now = self.counts.load();
+        if now.total() < self.sizes.core() || self.may_run_another(now) {
+            self.wake_or_start(fills_core);
+        }
+    }
+
+    /// Starts the first worker if there is none. `false` if the system refuses the thread.
+    #[must_use]
+    pub(super) fn ensure_worker(self: &Arc<Self>) -> bool {
+        self.counts.load().total() > 0 || self.start_first().is_ok()
+    }
+}

@@ -1,0 +1,794 @@
+//! Which view's task a worker takes next, and how many workers may run tasks of each view (`views/protocol.md`).
+//!
+//! A pool that has never had a view does not come here. Everything is under one lock: the queues of the views, the places
+//! that workers hold, and the workers that wait for a place at the end of a blocking region. So a decision and its effect
+//! are one step: no limit is exceeded and no reserve invaded in between.
+//!
+//! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the others cost nothing.
+
+use std::array;
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+
+use crate::crew::counts::MustLook;
+use crate::crew::sizes::{Sizes, check_reserves};
+use crate::error::BuildError;
+use crate::priority::Priority;
+use crate::queue::local::is_turn_of_new;
+use crate::sync::parker::Parker;
+use crate::sync::returning::{ReturnQueue, wait_until_released};
+use crate::sync::{Counter, Mutex};
+use crate::task::numbered::Numbered;
+use crate::task::unstarted::KEPT_TASKS;
+use crate::task::{DEFAULT_VIEW, ViewId};
+
+const LEVELS: usize = 3;
+
+/// How often in a row a level with eligible work is passed over before it is served. With 18, each of two lower levels that
+/// are due at the same time still gets one take in 20.
+const MAX_PASSED: usize = 18;
+
+/// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
+const FULL_STEP: u128 = 1 << 64;
+
+/// What a view asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) priority: Priority,
+    pub(crate) weight: usize,
+    pub(crate) limit: usize,
+    pub(crate) reserve: usize,
+    /// Whether workers take none of its tasks. Those that have started go on: they still get places.
+    pub(crate) is_paused: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        let (priority, limit) = (Priority::Normal, usize::MAX);
+        Terms { priority, weight: 1, limit, reserve: 0, is_paused: false }
+    }
+}
+
+impl Terms {
+    /// Returns an error if no view can have these.
+    fn check(self) -> Result<(), BuildError> {
+        let Terms { weight, limit, reserve, .. } = self;
+        if limit == 0 {
+            return Err(BuildError::ViewLimitZero);
+        }
+        if weight == 0 {
+            return Err(BuildError::ViewWeightZero);
+        }
+        if limit < reserve {
+            return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
+        }
+        Ok(())
+    }
+}
+
+/// The views of a pool, with their queued tasks and places.
+pub(crate) struct Policy<T> {
+    state: Mutex<PolicyState<T>>,
+    /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
+    version: Counter,
+}
+
+struct PolicyState<T> {
+    /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what `Sizes` has, so that a decision under the
+    /// lock reads one pair.
+    max_size: usize,
+    /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who returns from a region.
+    limit: usize,
+    /// By the numbers of their identities.
+    views: Numbered<ViewState<T>>,
+    /// The views that have queued tasks, but for the default view. The oldest first, as in `awaited`.
+    busy: Vec<ViewId>,
+    /// The views with workers that wait for a place. Also some that have none any more, until the next place is free.
+    awaited: Vec<ViewId>,
+    levels: [Level; LEVELS],
+    /// The sum of all reserves.
+    reserved: usize,
+    /// Places that are not covered by the reserve of their view.
+    shared: usize,
+}
+
+/// The views of one priority.
+#[derive(Default)]
+struct Level {
+    /// How often in a row it was passed over.
+    passed: usize,
+    /// The pass of the view that was served last.
+    pass: u128,
+}
+
+struct ViewState<T> {
+    terms: Terms,
+    /// The queued tasks. Of the default view only those that a worker has put back, since it had taken them without a place.
+    new: VecDeque<T>,
+    woken: VecDeque<T>,
+    /// How many items were taken.
+    turns: usize,
+    /// How many workers hold a place.
+    places: usize,
+    /// Workers that have left a region and wait for a place.
+    returning: ReturnQueue,
+    /// The view with the smallest pass of its level is served next.
+    pass: u128,
+}
+
+impl<T> ViewState<T> {
+    fn new(terms: Terms) -> Self {
+        ViewState {
+            terms,
+            new: VecDeque::new(),
+            woken: VecDeque::new(),
+            turns: 0,
+            places: 0,
+            returning: ReturnQueue::new(),
+            pass: 0,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.new.len() + self.woken.len()
+    }
+
+    fn level(&self) -> usize {
+        self.terms.priority as usize
+    }
+
+    /// Whether one more worker may take a task of it.
+    fn may_start(&self, has_shared: bool) -> bool {
+        !self.terms.is_paused && self.has_place(has_shared)
+    }
+
+    /// Whether one more worker may run its tasks.
+    fn has_place(&self, has_shared: bool) -> bool {
+        self.places < self.terms.limit && (self.places < self.terms.reserve || has_shared)
+    }
+
+    /// Takes the oldest woken future or, every 16th time and if there is none, the oldest new task.
+    fn pop(&mut self) -> Option<T> {
+        self.turns = self.turns.wrapping_add(1);
+        if is_turn_of_new(self.turns) {
+            self.new.pop_front().or_else(|| self.woken.pop_front())
+        } else {
+            self.woken.pop_front().or_else(|| self.new.pop_front())
+        }
+    }
+}
+
+/// Adds a view to a list of views, the oldest first, unless it is in it.
+fn note(views: &mut Vec<ViewId>, id: ViewId) {
+    if let Err(index) = views.binary_search(&id) {
+        views.insert(index, id);
+    }
+}
+
+impl<T> PolicyState<T> {
+    /// Returns a view that a task or the caller keeps from being removed.
+    fn view(&self, id: ViewId) -> &ViewState<T> {
+        self.views.get(id.0).expect("it is held")
+    }
+
+    fn view_mut(&mut self, id: ViewId) -> &mut ViewState<T> {
+        self.views.get_mut(id.0).expect("it is held")
+    }
+
+    /// Pops an item that lies in a view's queue.
+    fn pop(&mut self, id: ViewId) -> Option<T> {
+        let item = self.view_mut(id).pop();
+        self.note_popped(id);
+        item
+    }
+
+    /// Items of a view's queue were popped. Empty queues keep no memory for more than a few.
+    fn note_popped(&mut self, id: ViewId) {
+        let view = self.view_mut(id);
+        if view.len() == 0 {
+            view.new.shrink_to(KEPT_TASKS);
+            view.woken.shrink_to(KEPT_TASKS);
+            self.busy.retain(|busy| *busy != id);
+        }
+    }
+
+    /// How many places of the shared capacity are free. The limit is above the sum of the reserves: `check_reserves` and
+    /// [`Sizes::set_number`] see to it. Otherwise this would underflow.
+    fn shared_left(&self, limit: usize) -> usize {
+        (limit - self.reserved).saturating_sub(self.shared)
+    }
+
+    /// Views have that many workers reserved from now on.
+    fn set_reserved(&mut self, sizes: &Sizes, reserved: usize) {
+        self.reserved = reserved;
+        self.limit = sizes.set_number(sizes.number(), reserved);
+    }
+
+    /// Acquires a place, free or not.
+    fn acquire(&mut self, id: ViewId) {
+        if let Some(view) = self.views.get_mut(id.0) {
+            let is_shared = view.places >= view.terms.reserve;
+            view.places += 1;
+            self.shared += usize::from(is_shared);
+        }
+    }
+
+    /// A view that was removed meanwhile took its places with it.
+    fn release(&mut self, id: ViewId) {
+        if let Some(view) = self.views.get_mut(id.0) {
+            view.places -= 1;
+            let was_shared = view.places >= view.terms.reserve;
+            self.shared -= usize::from(was_shared);
+        }
+        self.admit_returning();
+    }
+
+    fn try_acquire(&mut self, id: ViewId) -> bool {
+        let has_shared = self.shared_left(self.max_size) > 0;
+        let has_place = self.views.get(id.0).is_none_or(|view| view.has_place(has_shared));
+        if has_place {
+            self.acquire(id);
+        }
+        has_place
+    }
+
+    /// Gives free places to the workers that wait for one (race 7), the oldest view first.
+    fn admit_returning(&mut self) {
+        for id in mem::take(&mut self.awaited) {
+            while let Some(view) = self.views.get(id.0).filter(|view| !view.returning.is_empty()) {
+                if !view.has_place(self.shared_left(self.max_size) > 0) {
+                    self.awaited.push(id);
+                    break;
+                }
+                self.acquire(id);
+                self.view_mut(id).returning.release_first();
+            }
+        }
+    }
+
+    /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`. Returns also which levels
+    /// have eligible work.
+    fn choose(&mut self, tries_default: bool) -> Option<(ViewId, [bool; LEVELS])> {
+        let has_shared = self.shared_left(self.limit) > 0;
+        let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
+        let default = tries_default.then_some(&DEFAULT_VIEW);
+        // The oldest view first: of two with the same pass it is served first.
+        for &id in default.into_iter().chain(&self.busy) {
+            let view = self.views.get_mut(id.0).expect("it has tasks");
+            if !view.may_start(has_shared) {
+                continue;
+            }
+            // No credit from a time in which it was not eligible. If it was, its pass is no smaller.
+            view.pass = view.pass.max(self.levels[view.level()].pass);
+            let best = &mut best[view.level()];
+            if best.is_none_or(|(pass, _)| view.pass < pass) {
+                *best = Some((view.pass, id));
+            }
+        }
+        let passed = |index: &usize| self.levels[*index].passed;
+        let contenders = (0..LEVELS).filter(|&index| best[index].is_some());
+        let due = contenders.filter(|index| passed(index) >= MAX_PASSED).max_by_key(passed);
+        let chosen = due.or_else(|| best.iter().position(Option::is_some))?;
+        let (_, id) = best[chosen]?;
+        Some((id, best.map(|best| best.is_some())))
+    }
+
+    /// Takes the next item, and a place of its view. `pop_default` takes one of the default view, if there is any.
+    fn take(
+        &mut self,
+        mut tries_default: bool,
+        mut pop_default: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        loop {
+            let (id, contenders) = self.choose(tries_default)?;
+            let item = if self.busy.contains(&id) { self.pop(id) } else { pop_default() };
+            if item.is_none() {
+                // Another worker has taken the last one of the default view: choose again without it.
+                tries_default = false;
+                continue;
+            }
+            for (level, is_contender) in self.levels.iter_mut().zip(contenders) {
+                level.passed += usize::from(is_contender);
+            }
+            let view = self.views.get_mut(id.0).expect("it is chosen");
+            let level = &mut self.levels[view.level()];
+            level.passed = 0;
+            level.pass = view.pass;
+            view.pass += FULL_STEP / view.terms.weight as u128;
+            self.acquire(id);
+            return item;
+        }
+    }
+
+    /// How many queued items could be taken if `limit` workers might run, and that many came. `queued` are those of the default view.
+    fn eligible(&self, limit: usize, queued: &dyn Fn() -> usize) -> usize {
+        let shared_left = self.shared_left(limit);
+        // Also without shared capacity a view may have places left of its reserve.
+        let may_start = |view: &&ViewState<T>| view.may_start(shared_left > 0);
+        let default = Some(self.view(DEFAULT_VIEW)).filter(may_start);
+        let others = self.busy.iter().map(|id| self.view(*id)).filter(may_start);
+        let others = others.map(|view| (view, view.len()));
+        let (mut from_reserves, mut from_shared) = (0, 0);
+        for (view, len) in default.map(|view| (view, queued())).into_iter().chain(others) {
+            let may_start = len.min(view.terms.limit - view.places);
+            let from_reserve = may_start.min(view.terms.reserve.saturating_sub(view.places));
+            from_reserves += from_reserve;
+            from_shared += may_start - from_reserve;
+        }
+        from_reserves + from_shared.min(shared_left)
+    }
+}
+
+impl<T> Policy<T> {
+    pub(crate) fn new(max_size: usize) -> Self {
+        let mut views = Numbered::default();
+        // It gets the number of `DEFAULT_VIEW`.
+        views.push(ViewState::new(Terms::default()));
+        let state = PolicyState {
+            max_size,
+            limit: max_size,
+            views,
+            busy: Vec::new(),
+            awaited: Vec::new(),
+            levels: array::from_fn(|_| Level::default()),
+            reserved: 0,
+            shared: 0,
+        };
+        Policy { state: Mutex::new(state), version: Counter::default() }
+    }
+
+    /// Adds a view, unless the reserves would leave no worker to the others.
+    pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
+        terms.check()?;
+        let mut state = self.state.lock();
+        let reserved = state.reserved.saturating_add(terms.reserve);
+        check_reserves(reserved, state.max_size)?;
+        state.set_reserved(sizes, reserved);
+        Ok(ViewId(state.views.push(ViewState::new(terms))))
+    }
+
+    /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves would leave no worker to the others.
+    /// `None` if nothing is different.
+    pub(crate) fn change(
+        &self,
+        sizes: &Sizes,
+        id: ViewId,
+        change: impl FnOnce(&mut Terms),
+    ) -> Result<Option<MustLook>, BuildError> {
+        let mut locked = self.state.lock();
+        let state = &mut *locked;
+        let view = state.views.get_mut(id.0).expect("the caller holds the view");
+        let (before, mut terms) = (view.terms, view.terms);
+        change(&mut terms);
+        if terms == before {
+            return Ok(None);
+        }
+        terms.check()?;
+        let reserved = (state.reserved - before.reserve).saturating_add(terms.reserve);
+        check_reserves(reserved, state.max_size)?;
+        let level_before = &state.levels[view.level()];
+        view.terms = terms;
+        // What it was served ahead of the others, at its new weight and among the views of its new priority.
+        let ahead = view.pass.saturating_sub(level_before.pass) * before.weight as u128;
+        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;
+        let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
+        state.shared = state.shared - shared(before) + shared(terms);
+        state.set_reserved(sizes, reserved);
+        state.admit_returning();
+        drop(locked);
+        self.version.increment();
+        Ok(Some(MustLook::owed()))
+    }
+
+    /// Resumes all views. `None` if none was paused.
+    pub(crate) fn resume_all(&self) -> Option<MustLook> {
+        let mut state = self.state.lock();
+        let mut was_paused = false;
+        for (_, view) in state.views.iter_mut() {
+            was_paused |= mem::take(&mut view.terms.is_paused);
+        }
+        drop(state);
+        // A worker that spins looks again.
+        self.version.increment();
+        was_paused.then(MustLook::owed)
+    }
+
+    pub(crate) fn terms(&self, id: ViewId) -> Terms {
+        self.state.lock().view(id).terms
+    }
+
+    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the default view.
+    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
+        let state = self.state.lock();
+        let views = state.views.iter().map(|(number, view)| (ViewId(number), view));
+        let paused =
+            views.filter(|(other, view)| view.terms.is_paused && id.is_none_or(|id| id == *other));
+        let len = |(id, view): (ViewId, &ViewState<T>)| {
+            view.len() + if id == DEFAULT_VIEW { queued() } else { 0 }
+        };
+        paused.map(len).sum()
+    }
+
+    /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
+    pub(crate) fn remove(&self, sizes: &Sizes, id: ViewId) -> MustLook {
+        let mut state = self.state.lock();
+        if let Some(view) = state.views.remove(id.0) {
+            debug_assert_eq!(view.len(), 0);
+            let reserved = state.reserved - view.terms.reserve;
+            state.set_reserved(sizes, reserved);
+            // A worker may not have released its place yet.
+            state.shared -= view.places.saturating_sub(view.terms.reserve);
+            state.admit_returning();
+        }
+        MustLook::owed()
+    }
+
+    /// Changes the sizes. Gives places that a larger `max_size` has added to the workers that wait for one. Returns whether
+    /// `max_size` was lowered.
+    pub(crate) fn resize(
+        &self,
+        sizes: &Sizes,
+        change: impl Fn(usize, usize) -> (usize, usize),
+    ) -> Result<bool, BuildError> {
+        let mut state = self.state.lock();
+        let is_lower = sizes.change(change, state.reserved)?;
+        (state.max_size, state.limit) = (sizes.max(), sizes.limit());
+        state.admit_returning();
+        Ok(is_lower)
+    }
+
+    /// Sets the number of [`Sizes`], and returns the limit.
+    pub(crate) fn set_number(&self, sizes: &Sizes, number: usize) -> usize {
+        let mut state = self.state.lock();
+        state.limit = sizes.set_number(number, state.reserved);
+        state.limit
+    }
+
+    /// How many workers hold places within the reserves of their views.
+    pub(crate) fn reserved_places(&self) -> usize {
+        let state = self.state.lock();
+        state.views.iter().map(|(_, view)| view.places.min(view.terms.reserve)).sum()
+    }
+
+    /// Whether an item is queued that has a free place of its view's reserve.
+    pub(crate) fn has_reserved_work(&self) -> bool {
+        let state = self.state.lock();
+        state.busy.iter().any(|id| state.view(*id).may_start(false))
+    }
+
+    /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the next worker that releases
+    /// a place looks (race 35).
+    pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
+        let mut state = self.state.lock();
+        let has_shared = state.shared_left(state.limit) > 0;
+        note(&mut state.busy, id);
+        let view = state.view_mut(id);
+        if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
+        let is_eligible = view.may_start(has_shared);
+        drop(state);
+        if is_eligible {
+            self.version.increment();
+        }
+        is_eligible
+    }
+
+    /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then the oldest ones, each time up
+    /// to the first item that is not stale. `is_stale` is called under the lock.
+    pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
+        let mut state = self.state.lock();
+        let view = state.view_mut(id);
+        let mut skipped = Vec::new();
+        while view.new.back().is_some_and(&is_stale) {
+            skipped.extend(view.new.pop_back());
+        }
+        while view.new.front().is_some_and(&is_stale) {
+            skipped.extend(view.new.pop_front());
+        }
+        state.note_popped(id);
+        skipped
+    }
+
+    /// Releases the place `held`, and takes the next item with a place of its view. Counts it by `begin`, under the lock: a pause comes
+    /// before the take, or finds the item counted. Returns also whether eligible work is left, given how many items are `queued` for
+    /// the default view.
+    pub(crate) fn take(
+        &self,
+        held: Option<ViewId>,
+        pop_default: impl FnMut() -> Option<T>,
+        queued: &dyn Fn() -> usize,
+        begin: impl FnOnce(&T),
+    ) -> (Option<T>, bool) {
+        let mut state = self.state.lock();
+        if let Some(held) = held {
+            state.release(held);
+        }
+        let taken = state.take(queued() > 0, pop_default);
+        if let Some(taken) = &taken {
+            begin(taken);
+        }
+        let has_more = state.eligible(state.limit, queued) > 0;
+        drop(state);
+        if has_more {
+            self.version.increment();
+        }
+        (taken, has_more)
+    }
+
+    /// Releases a place. The caller then looks for work (race 35).
+    pub(crate) fn release(&self, held: ViewId) -> MustLook {
+        self.state.lock().release(held);
+        self.version.increment();
+        MustLook::owed()
+    }
+
+    /// Releases the place `held`, and acquires one of the view `id`. If there is none, returns the caller's parker, which is in
+    /// the view's returning queue then: the caller must [wait](Self::wait).
+    pub(crate) fn exchange(&self, held: Option<ViewId>, id: ViewId) -> Option<Arc<Parker>> {
+        let mut state = self.state.lock();
+        if let Some(held) = held {
+            state.release(held);
+            self.version.increment();
+        }
+        if state.try_acquire(id) {
+            return None;
+        }
+        // Race 7: in the same section as the attempt.
+        let parker = state.view_mut(id).returning.enqueue();
+        note(&mut state.awaited, id);
+        Some(parker)
+    }
+
+    /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
+    pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
+        wait_until_released(parker, |seen| {
+            let mut state = self.state.lock();
+            let forced = state.view_mut(id).returning.force(parker, seen);
+            (0..forced).for_each(|_| state.acquire(id));
+            forced > 0
+        });
+    }
+
+    /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
+    pub(crate) fn eligible(&self, queued: &dyn Fn() -> usize) -> usize {
+        let state = self.state.lock();
+        state.eligible(state.limit, queued)
+    }
+
+    /// Whether a queued item could be taken if `max_size` workers might run. `queued`: as in [`eligible`](Self::eligible).
+    pub(crate) fn may_become_eligible(&self, queued: &dyn Fn() -> usize) -> bool {
+        let state = self.state.lock();
+        state.eligible(state.max_size, queued) > 0
+    }
+
+    /// Whether one more task of the view could be taken if `max_size` workers might run.
+    pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
+        let state = self.state.lock();
+        let has_shared = state.shared_left(state.max_size) > 0;
+        state.views.get(id.0).is_some_and(|view| view.may_start(has_shared))
+    }
+
+    /// For a worker that spins: whether it must look again since the version was `seen`.
+    pub(crate) fn version(&self) -> usize {
+        self.version.get()
+    }
+
+    /// How many items are queued, of one view or of all. Those of the default view do not count, but for those that were put back.
+    pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
+        let state = self.state.lock();
+        match id {
+            Some(id) => state.views.get(id.0).map_or(0, ViewState::len),
+            None => state.busy.iter().map(|id| state.view(*id).len()).sum(),
+        }
+    }
+
+    /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks first.
+    pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
+        let mut state = self.state.lock();
+        let oldest = *state.busy.first()?;
+        state.busy.remove(0);
+        let view = state.view_mut(oldest);
+        let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
+        Some(new.into_iter().chain(woken))
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::collections::HashMap;
+    use std::time::Duration;
+
+    use super::{Policy, Priority, Sizes, Terms, ViewId, ViewState};
+
+    const WORKERS: usize = 4;
+
+    fn terms() -> Terms {
+        let priority = [Priority::High, Priority::Normal, Priority::Low][fastrand::usize(..3)];
+        let limit = if fastrand::bool() { usize::MAX } else { fastrand::usize(1..3) };
+        let (weight, is_paused) = (fastrand::usize(1..4), fastrand::u8(..4) == 0);
+        Terms { priority, weight, limit, reserve: fastrand::usize(..2), is_paused }
+    }
+
+    /// An item: the number of its view, whether it is a new task, and its number among these.
+    type Item = (u64, bool, usize);
+
+    /// What was pushed for a view, and has come out, of its woken futures and its new tasks.
+    struct Seen {
+        id: ViewId,
+        pushed: [usize; 2],
+        popped: [usize; 2],
+    }
+
+    fn sizes() -> Sizes {
+        Sizes::new(0, WORKERS, Duration::ZERO)
+    }
+
+    impl Seen {
+        fn pop(&mut self, (number, is_new, index): Item) {
+            let popped = &mut self.popped[usize::from(is_new)];
+            assert_eq!((number, index), (self.id.0, *popped), "in their order");
+            *popped += 1;
+        }
+
+        fn queued(&self) -> usize {
+            self.pushed.iter().sum::<usize>() - self.popped.iter().sum::<usize>()
+        }
+    }
+
+    /// Views come, change and go, with items of random views in between.
+    #[test]
+    fn items_of_each_view_come_out_once_and_in_order() {
+        for _ in 0..200 {
+            let policy = Policy::<Item>::new(WORKERS);
+            let mut views: HashMap<u64, Seen> = HashMap::new();
+            let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
+            for _ in 0..500 {
+                let some = views.keys().copied().nth(fastrand::usize(..=views.len()));
+                match (fastrand::u8(..9), some) {
+                    (0, _) => {
+                        if let Ok(id) = policy.add(&sizes(), terms()) {
+                            views.insert(id.0, Seen { id, pushed: [0; 2], popped: [0; 2] });
+                        }
+                    }
+                    // Only a view without tasks is removed; a worker may hold a place of it.
+                    (1, Some(number)) if views[&number].queued() == 0 => {
+                        _ = policy.remove(&sizes(), views[&number].id);
+                        views.remove(&number);
+                    }
+                    (2, Some(number)) => {
+                        let (id, wanted) = (views[&number].id, terms());
+                        let before = policy.terms(id);
+                        let changed = policy.change(&sizes(), id, |terms| *terms = wanted);
+                        let expected = if changed.is_ok() { wanted } else { before };
+                        assert_eq!(policy.terms(id), expected);
+                    }
+                    (3..=5, Some(number)) => {
+                        let (seen, is_new) = (views.get_mut(&number).unwrap(), fastrand::bool());
+                        let pushed = &mut seen.pushed[usize::from(is_new)];
+                        policy.push(seen.id, (number, is_new, *pushed), is_new);
+                        *pushed += 1;
+                    }
+                    _ => {
+                        let held = &mut held[fastrand::usize(..WORKERS)];
+                        let (taken, has_more) = policy.take(held.take(), || None, &|| 0, |_| ());
+                        if let Some(taken) = taken {
+                            let seen = views.get_mut(&taken.0).unwrap();
+                            seen.pop(taken);
+                            *held = Some(seen.id);
+                        }
+                        assert_eq!(has_more, policy.eligible(&|| 0) > 0);
+                    }
+                }
+                assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
+                check_places(&policy);
+            }
+            views.values().for_each(|seen| assert_eq!(policy.len(Some(seen.id)), seen.queued()));
+            let mut last = 0;
+            while let Some(items) = policy.pop_all_of_oldest() {
+                let items: Vec<_> = items.collect();
+                assert!(items.is_sorted_by_key(|(_, is_new, _)| !is_new), "new tasks first");
+                let number = items[0].0;
+                assert!(number > last, "the oldest view first");
+                last = number;
+                items.into_iter().for_each(|item| views.get_mut(&number).unwrap().pop(item));
+                assert_eq!(views[&number].queued(), 0);
+            }
+            assert_eq!(policy.len(None), 0);
+            assert!(views.values().all(|seen| seen.queued() == 0));
+        }
+    }
+
+    /// The sums are those of the views.
+    fn check_places(policy: &Policy<Item>) {
+        let state = policy.state.lock();
+        let sum = |part: fn(&ViewState<Item>) -> usize| {
+            state.views.iter().map(|(_, view)| part(view)).sum()
+        };
+        assert_eq!(state.reserved, sum(|view| view.terms.reserve));
+        assert_eq!(state.shared, sum(|view| view.places.saturating_sub(view.terms.reserve)));
+    }
+
+    /// So many that each view has places left.
+    const MANY: usize = 1000;
+
+    fn many() -> Sizes {
+        Sizes::new(0, MANY, Duration::ZERO)
+    }
+
+    fn served(policy: &Policy<usize>, count: usize) -> Vec<usize> {
+        (0..count).filter_map(|_| policy.take(None, || None, &|| 0, |_| ()).0).collect()
+    }
+
+    /// A view that was served at a small weight does not wait for that once it has a large one.
+    #[test]
+    fn a_new_weight_counts_from_the_next_take_on() {
+        let policy = Policy::new(MANY);
+        let weighted = |weight| Terms { weight, ..Terms::default() };
+        let [small, large] = [1, 50].map(|weight| policy.add(&many(), weighted(weight)).unwrap());
+        for _ in 0..100 {
+            policy.push(small, 0, true);
+            policy.push(large, 1, true);
+        }
+        assert_eq!(served(&policy, 3), [0, 1, 1]);
+        assert!(policy.change(&many(), small, |terms| terms.weight = 50).is_ok());
+        let next = served(&policy, 20);
+        assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
+    }
+
+    /// As it was at the end of its level's line, it is not at the end of the line of the other level.
+    #[test]
+    fn a_view_of_another_priority_is_in_its_line() {
+        let policy = Policy::new(MANY);
+        let low = Terms { priority: Priority::Low, ..Terms::default() };
+        let [first, other] =
+            [low, Terms::default()].map(|terms| policy.add(&many(), terms).unwrap());
+        (0..100).for_each(|_| _ = policy.push(first, 0, true));
+        served(&policy, 50);
+        (0..100).for_each(|_| _ = policy.push(other, 1, true));
+        let normal = |terms: &mut Terms| terms.priority = Priority::Normal;
+        assert!(policy.change(&many(), first, normal).is_ok());
+        let next = served(&policy, 20);
+        assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
+    }
+
+    /// At the end of a region, or on a waiting worker.
+    #[test]
+    fn a_started_task_of_a_paused_view_gets_a_place() {
+        let policy = Policy::<Item>::new(WORKERS);
+        let paused = Terms { is_paused: true, ..Terms::default() };
+        let id = policy.add(&sizes(), paused).unwrap();
+        policy.push(id, (id.0, true, 0), true);
+        assert_eq!(policy.take(None, || None, &|| 0, |_| ()), (None, false));
+        assert!(policy.exchange(None, id).is_none(), "no wait");
+    }
+
+    /// The worker of a removed view releases no place of another one.
+    #[test]
+    fn a_view_that_comes_after_a_removed_one_is_another() {
+        let policy = Policy::<()>::new(WORKERS);
+        let limited = Terms { limit: 1, ..Terms::default() };
+        let removed = policy.add(&sizes(), limited).unwrap();
+        policy.push(removed, (), true);
+        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
+        _ = policy.remove(&sizes(), removed);
+        let other = policy.add(&sizes(), limited).unwrap();
+        policy.push(other, (), true);
+        policy.push(other, (), true);
+        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
+        // The worker of the removed view: there is no place for it.
+        assert!(policy.take(Some(removed), || None, &|| 0, |_| ()).0.is_none());
+        assert_eq!((policy.len(Some(removed)), policy.len(Some(other))), (0, 1));
+    }
+
+    #[test]
+    fn of_two_views_with_equal_claims_the_older_one_comes_first() {
+        let policy = Policy::new(WORKERS);
+        let add = || policy.add(&sizes(), Terms::default()).unwrap();
+        let (first, older, younger) = (add(), add(), add());
+        policy.push(younger, younger.0, true);
+        policy.push(first, first.0, true);
+        policy.push(older, older.0, true);
+        let numbers = [(); 3].map(|()| policy.take(None, || None, &|| 0, |_| ()).0);
+        assert_eq!(numbers, [first, older, younger].map(|id| Some(id.0)));
+    }
+}

@@ -1,0 +1,172 @@
+//! A view of a pool, as the scheduler sees it: what its tasks and handles share. The public type is `crate::View`.
+
+// The timeout is not part of the protocol, so models do not explore its lock.
+use std::ops::Deref;
+use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use crate::crew::metrics::{CallerMetrics, Sums};
+use crate::error::BuildError;
+use crate::flight::in_flight::InFlight;
+use crate::stats::Stats;
+use crate::sync::{Counter, Hint};
+use crate::task::ViewId;
+use crate::task::expiry::Expiry;
+use crate::task::job::{Job, Outcome};
+
+/// The pool as its views see it: it uses this module, and not the reverse.
+pub(crate) trait ViewPool: Send + Sync {
+    /// Gives a view's reserve to others: it has no handle and no task.
+    fn end_reserve(self: Arc<Self>, id: ViewId);
+
+    /// Removes a view that nothing refers to any more.
+    fn remove_view(self: Arc<Self>, id: ViewId);
+}
+
+/// See the [module's documentation](self).
+///
+/// Handles, entries and the memory of tasks refer to it. Dropping the last reference removes it from its pool. Its reserve ends before,
+/// with its last handle and task: the memory of an ended task stays while a user keeps one of its wakers.
+pub(crate) struct ViewCore {
+    pub(crate) id: ViewId,
+    pub(crate) name: String,
+    pub(crate) queue_timeout: QueueTimeout,
+    /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count here to before its end.
+    pub(crate) in_flight: InFlight,
+    /// How many of its tasks run. Never closed.
+    pub(crate) running: InFlight,
+    pub(crate) metrics: CallerMetrics,
+    pub(crate) rejected: Counter,
+    pub(crate) pool: Weak<dyn ViewPool>,
+    /// Its handles, and its own tasks in flight. None is added to zero.
+    pub(crate) holders: Counter,
+}
+
+/// What a handle keeps of its view, and of its reserve.
+pub(crate) struct ViewHandle(Arc<ViewCore>);
+
+impl ViewHandle {
+    /// The caller has a handle of the view, or runs a task of it.
+    pub(crate) fn new(view: Arc<ViewCore>) -> Self {
+        view.holders.increment();
+        ViewHandle(view)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<ViewCore> {
+        &self.0
+    }
+}
+
+impl Clone for ViewHandle {
+    fn clone(&self) -> Self {
+        ViewHandle::new(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for ViewHandle {
+    fn drop(&mut self) {
+        self.0.release(1);
+    }
+}
+
+impl Deref for ViewHandle {
+    type Target = ViewCore;
+
+    fn deref(&self) -> &ViewCore {
+        &self.0
+    }
+}
+
+/// How long a task may wait for its start.
+#[derive(Default)]
+pub(crate) struct QueueTimeout {
+    /// A submission takes no lock while there is none.
+    is_set: Hint,
+    timeout: StdMutex<Option<Duration>>,
+}
+
+impl QueueTimeout {
+    pub(crate) fn set(&self, timeout: Option<Duration>) -> Result<(), BuildError> {
+        if timeout == Some(Duration::ZERO) {
+            return Err(BuildError::QueueTimeoutZero);
+        }
+        let mut current = self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        *current = timeout;
+        // Under the lock: the hint is that of the last call.
+        self.is_set.set(timeout.is_some());
+        Ok(())
+    }
+
+    pub(crate) fn get(&self) -> Option<Duration> {
+        if !self.is_set.get() {
+            return None;
+        }
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ViewCore {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.upgrade() {
+            pool.remove_view(self.id);
+        }
+    }
+}
+
+impl ViewCore {
+    /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
+    pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
+        let deadline = Instant::now().checked_add(self.queue_timeout.get()?)?;
+        Some(Expiry::new(deadline))
+    }
+
+    /// Accepts a task. `false` if the view is closed.
+    #[must_use]
+    pub(crate) fn accept(&self) -> bool {
+        let is_accepted = self.in_flight.accept(1);
+        if is_accepted {
+            self.holders.increment();
+        }
+        is_accepted
+    }
+
+    /// Ends `count` accepted tasks.
+    pub(crate) fn finish(&self, count: usize) {
+        self.in_flight.finish(count);
+        self.release(count);
+    }
+
+    /// The last one ends the reserve.
+    fn release(&self, count: usize) {
+        if self.holders.subtract(count) > 0 {
+            return;
+        }
+        if let Some(pool) = self.pool.upgrade() {
+            pool.end_reserve(self.id);
+        }
+    }
+
+    /// Counts the outcome of a job that was run. What follows may be the end of a join.
+    pub(crate) fn end(&self, outcome: &Outcome) {
+        let is_end = outcome.is_end();
+        self.metrics.lock().record(outcome);
+        if is_end {
+            self.metrics.lock().count_returned(1);
+            self.finish(1);
+        }
+    }
+
+    /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
+    pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
+        let mut sums = Sums::default();
+        self.metrics.lock().add_to(&mut sums);
+        sums.describe(stats, self.in_flight.count(), queued());
+        stats.rejected = self.rejected.get();
+    }
+}
+
+/// What a worker takes: a job, and the view that it belongs to unless that is the default view.
+pub(crate) struct ViewJob {
+    pub(crate) job: Job,
+    pub(crate) view: Option<Arc<ViewCore>>,
+}

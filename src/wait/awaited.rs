@@ -1,0 +1,210 @@
+//! A thread that waits for a task runs that task itself (law 10).
+//!
+//! A worker that waits for an unstarted task of its own pool claims that task and runs it on its own stack. So a
+//! wait costs a thread only if its task already runs. A thread outside the pool does the same for a scope that it
+//! waits for. The waiter runs no other task: it depends on this one anyway, so a lock that it holds deadlocks neither
+//! more nor less than if it blocked.
+//!
+//! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
+//! behind, unless other workers take part. Otherwise the entry stays in the queue, stale, until a worker takes and drops it, or
+//! another task of its scope relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
+
+use std::sync::Weak;
+
+use crate::flight::in_flight::RunningMark;
+use crate::sched::context::{
+    self, CallerMark, TaskMark, WorkerContext, enter_task, is_caller_of, mark_caller,
+};
+use crate::sched::place::Below;
+use crate::sched::region::OutsideOfRegion;
+use crate::sched::route::{Origin, Route};
+use crate::sched::trampoline::off_trampoline;
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
+use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, Unstarted};
+use crate::thread::executor::outside_of_executor;
+use crate::thread::nesting::{may_nest, nest};
+
+/// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
+pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
+    if task.strong_count() == 0 {
+        return;
+    }
+    let Some(worker) = context::of_worker(origin.pool).filter(|_| may_nest()) else { return };
+    let Ok(view) = origin.view() else { return };
+    let route = Route { shared: &worker.shared, view: view.as_ref() };
+    on_top(Some(&worker), route, |claimer| {
+        // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
+        match claimer.take_back(|job| job.is_entry_of(task.as_ptr())) {
+            Some(entry) => claimer.run(Entry::TakenBack, || entry.run()),
+            None => {
+                let Some(task) = task.upgrade() else { return };
+                let begin: Begin<'_> = &mut |moment| {
+                    if moment == Moment::Taken {
+                        claimer.begin(Entry::Stale);
+                    }
+                };
+                let outcome = task.advance(Action::RunAwaited, Some(begin));
+                if let Some(outcome) = outcome.unless_skipped() {
+                    claimer.end(outcome);
+                }
+            }
+        }
+    });
+}
+
+/// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
+/// task of the pool.
+pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, id: TaskId) {
+    if !may_nest() {
+        return;
+    }
+    let worker = context::current(route.shared);
+    if worker.is_some() || is_caller_of(route.shared) {
+        on_top(worker.as_deref(), route, |claimer| {
+            let claimed = unstarted.claim(id, |wanted| claimer.take_back(wanted));
+            if let Some((task, entry)) = claimed {
+                claimer.run(entry, || task.run());
+            }
+        });
+    }
+}
+
+/// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops when the caller no
+/// longer `depends` on them.
+pub(crate) fn run_awaited_group(
+    route: Route<'_>,
+    unstarted: &Unstarted,
+    depends: impl Fn() -> bool,
+) {
+    if let Some(worker) = context::current(route.shared).filter(|_| may_nest()) {
+        run_newest(Some(&worker), route, unstarted, depends);
+    }
+}
+
+/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
+pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Option<ScopeRecord> {
+    if !may_nest() {
+        return None;
+    }
+    run_newest(context::current(route.shared).as_deref(), route, unstarted, || true)
+}
+
+fn run_newest(
+    worker: Option<&WorkerContext>,
+    route: Route<'_>,
+    unstarted: &Unstarted,
+    depends: impl Fn() -> bool,
+) -> Option<ScopeRecord> {
+    on_top(worker, route, |claimer| {
+        loop {
+            match unstarted.claim_newest(&depends, |wanted| claimer.take_back(wanted)) {
+                Claim::Task(task, entry) => claimer.run(entry, || task.run()),
+                Claim::Ended(record) => return Some(record),
+                Claim::Cancel(futures) => route.cancel_futures(&futures),
+                Claim::Nothing => return None,
+            }
+        }
+    })
+}
+
+/// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their follow-up work runs now: the
+/// trampoline's loop is below them and may depend on it.
+fn on_top<'a, R>(
+    worker: Option<&'a WorkerContext>,
+    route: Route<'a>,
+    f: impl FnOnce(&mut Claimer<'a>) -> R,
+) -> R {
+    let mut claimer = Claimer { worker, route, below: None, outside: None, ended: 0 };
+    let result = nest(|| off_trampoline(|| outside_of_executor(|| f(&mut claimer))));
+    claimer.leave();
+    result
+}
+
+/// A thread that runs claimed tasks of one view, one after the other, on top of the task that waits for them.
+struct Claimer<'a> {
+    /// `None` for a thread outside of the pool, which runs tasks of its scope as their caller.
+    worker: Option<&'a WorkerContext>,
+    route: Route<'a>,
+    /// `None` until a worker has a task to run: leaving a region, and getting a place, may wait.
+    below: Option<(Below, Option<TaskMark>, Option<RunningMark<'a>>)>,
+    /// As `below`, for a thread outside.
+    outside: Option<(CallerMark<'a>, OutsideOfRegion)>,
+    /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when it stops.
+    ended: usize,
+}
+
+impl Claimer<'_> {
+    /// Takes the newest entry of the worker's local queue back if it is `wanted`.
+    fn take_back(&self, wanted: impl FnOnce(&Job) -> bool) -> Option<Job> {
+        self.worker?.take_back(wanted)
+    }
+
+    fn run(&mut self, entry: Entry, run: impl FnOnce() -> Outcome) {
+        self.begin(entry);
+        self.end(run());
+    }
+
+    /// Begins a claimed task. It holds a place of its own view, and the task below it none meanwhile.
+    fn begin(&mut self, entry: Entry) {
+        let Route { shared, view } = self.route;
+        if let Some(worker) = self.worker {
+            self.below.get_or_insert_with(|| {
+                // Before it waits for a place. Without views the task below counts.
+                let running = shared.running_of(view);
+                let running = shared.queue.may_have_views().then(|| RunningMark::begin(running));
+                let below = shared.begin_on_top(worker, view.map(|view| view.id));
+                (below, enter_task(shared, view), running)
+            });
+            worker.begin_awaited(entry);
+        } else {
+            self.outside
+                .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
+            shared.caller_metrics.lock().begin_awaited(entry);
+        }
+        // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
+        match entry {
+            Entry::TakenBack => shared.release_permit(),
+            Entry::Stale => shared.leave_entry(false),
+        }
+        if let Some(view) = view {
+            view.metrics.lock().begin_awaited(entry);
+            self.route.drop_entries(self.worker, shared.skip_in_view(view));
+        }
+    }
+
+    /// Ends a claimed task, or its poll.
+    fn end(&mut self, mut outcome: Outcome) {
+        let Route { shared, view } = self.route;
+        shared.handle_failure(&mut outcome);
+        if let Some(worker) = self.worker {
+            worker.end_awaited(&outcome);
+            if let Some(view) = view {
+                view.end(&outcome);
+            }
+        } else {
+            self.route.count_on_caller(&|metrics| metrics.record(&outcome));
+            self.ended += usize::from(outcome.is_end());
+        }
+        match outcome {
+            Outcome::Skipped => {
+                shared.acquire_over_limit();
+                shared.release_permits_of_entries(1);
+            }
+            Outcome::Woken(task) => self.route.enqueue_woken(task),
+            _ => {}
+        }
+    }
+
+    /// Goes back to the task below, if a claimed one was run.
+    fn leave(&mut self) {
+        if let Some(worker) = self.worker {
+            if let Some((below, mark, running)) = self.below.take() {
+                drop((mark, running));
+                self.route.shared.end_on_top(worker, below);
+            }
+        } else if self.ended > 0 {
+            drop(self.outside.take());
+            self.route.report_on_caller(self.ended);
+        }
+    }
+}

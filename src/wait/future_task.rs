@@ -1,0 +1,464 @@
+//! Tasks that other threads than the one which runs them may have too: futures, and closures with a handle. Such a closure is a
+//! future that is ready at its first poll ([`Call`]), so one set of transitions decides who runs, claims, cancels or drops either.
+//!
+//! [`future_cell`](crate::task::future_cell) stores a future, and decides which thread may touch it when. A future that waits is
+//! queued again by its [waker](crate::waker).
+//!
+//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
+//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it queues the future if it was in no queue, and the thread that
+//! takes it from there, or its new owner, drops it. The handle is settled after the future has been dropped.
+//!
+//! **A wake during the poll** queues the future after that poll, behind the other woken futures.
+//!
+//! **Types.** Each call site has a future of its own type, so little here depends on it: [`Pollable`], [`end`] and what only
+//! forgets the type are compiled for each future.
+
+use std::cell::Cell;
+use std::future::{Future, poll_fn};
+use std::mem::{self, ManuallyDrop};
+use std::pin::{Pin, pin};
+use std::ptr;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Waker};
+
+use crate::sched::context::{CallerMark, mark_caller};
+use crate::sched::region::{Dependency, wait_for};
+use crate::sched::route::{Route, TaskRoute};
+use crate::submit::is_boxed;
+use crate::sync::thread_local;
+use crate::sync::unwind::{Payload, contain, discard};
+use crate::task::attachment::Attachment;
+use crate::task::closure::Closure;
+use crate::task::future_cell::{
+    Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
+};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
+use crate::task::pending::PendingKey;
+use crate::task::state::TransitionToIdle;
+#[cfg(feature = "async")]
+use crate::waker::lend_waker;
+
+/// A closure, as a future that is ready at its first poll. Its type is forgotten, so what runs it is compiled once for each type of
+/// result.
+pub(crate) struct Call<R: 'static>(pub(crate) Closure<R>);
+
+impl<R: 'static> Future for Call<R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        Poll::Ready(self.0.call_in_place())
+    }
+}
+
+/// The sink of a job that was wrapped: what the job returns is the outcome of the task.
+struct Unwrapped;
+
+impl Sink<Outcome> for Unwrapped {
+    fn settle(self, result: Result<Outcome, Payload>) -> Outcome {
+        result.unwrap_or_else(|payload| Outcome::Panicked(Some(payload)))
+    }
+}
+
+impl Job {
+    /// Wraps the job of a closure without a handle if it expires, or has an attachment.
+    #[inline]
+    pub(crate) fn with_route(self, own: TaskRoute) -> Self {
+        if own.route().is_none() { self } else { self.wrapped(own) }
+    }
+
+    /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what it has just written.
+    #[cold]
+    fn wrapped(self, own: TaskRoute) -> Self {
+        let call = Call(Closure::new(|| self.run()));
+        Job::task(FutureTask::task(call, Unwrapped, own))
+    }
+}
+
+// The address of the task with a handle that the thread runs or drops, or zero. Read when a wait for a handle is about to block. As a
+// constant it takes 11 of the 535 instructions of a poll less; loom's macro does not know these.
+#[cfg(not(elastipool_loom))]
+thread_local! {
+    static OWN: Cell<usize> = const { Cell::new(0) };
+}
+
+#[cfg(elastipool_loom)]
+thread_local! {
+    static OWN: Cell<usize> = Cell::new(0);
+}
+
+/// The task with a header runs, or is dropped, on the calling thread until this is dropped. Holds the address of the task below it.
+struct OwnTask(usize);
+
+impl OwnTask {
+    #[inline(always)]
+    fn begin(header: &Header) -> Self {
+        OwnTask(OWN.try_with(|own| own.replace(ptr::from_ref(header).addr())).unwrap_or(0))
+    }
+}
+
+impl Drop for OwnTask {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let _ = OWN.try_with(|own| own.set(self.0));
+    }
+}
+
+/// Whether the calling thread runs or drops this task, so that a wait for its end would never return.
+pub(crate) fn is_own_task(task: &Weak<dyn Run>) -> bool {
+    OWN.try_with(|own| own.get() == task.as_ptr().addr()).unwrap_or(false)
+}
+
+/// A future and the receiver of its output. The address of its header is its own.
+#[repr(transparent)]
+pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
+    cell: FutureCell<F, K, TaskRoute>,
+}
+
+impl<F, K> FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    /// Makes a task of a future, in a box if it is large.
+    #[inline]
+    pub(crate) fn task(future: F, sink: K, route: TaskRoute) -> Arc<dyn Run> {
+        if const { is_boxed::<F>() } {
+            FutureTask::in_place(Box::into_pin(Box::new(future)), sink, route)
+        } else {
+            FutureTask::in_place(future, sink, route)
+        }
+    }
+
+    fn in_place(future: F, sink: K, route: TaskRoute) -> Arc<dyn Run> {
+        Arc::new(FutureTask { cell: FutureCell::new(future, sink, route) })
+    }
+}
+
+/// A future of any type, as its owner polls and drops it. None of these methods panics.
+///
+/// An outcome is written where the caller wants it: copying one that was just written is slow.
+trait Pollable {
+    /// Polls the future inside of its attachment, if it has one. Returns the owner if it is pending. Otherwise ends the future: it is
+    /// ready, or must not be polled, since it was cancelled or has expired.
+    fn poll<'a>(
+        &'a self,
+        owner: FutureOwner<'a>,
+        context: &mut Context<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<FutureOwner<'a>>;
+
+    /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
+    /// if that has happened already.
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool;
+
+    /// Drops the future.
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome);
+}
+
+impl<F, K> Pollable for Arc<FutureTask<F, K>>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn poll<'a>(
+        &'a self,
+        mut owner: FutureOwner<'a>,
+        context: &mut Context<'_>,
+        outcome: &mut Outcome,
+    ) -> Option<FutureOwner<'a>> {
+        let route = self.cell.shared();
+        let polled = self.cell.with(&mut owner, |future, sink| {
+            if sink.is_cancelled() || !route.may_poll() {
+                return None;
+            }
+            // Left before the future is dropped, and its result delivered.
+            let _entered = route.attachment().map(Attachment::enter);
+            Some(sink.call(|| contain(|| future.poll(context))))
+        });
+        let result = match polled {
+            Some(Ok(Poll::Pending)) => return Some(owner),
+            Some(Ok(Poll::Ready(value))) => Some(Ok(value)),
+            Some(Err(payload)) => Some(Err(payload)),
+            None => None,
+        };
+        end(&self.cell, owner, result, outcome);
+        None
+    }
+
+    fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
+        let this = || Arc::downgrade(self) as Weak<dyn Run>;
+        register(self.cell.header(), self.cell.shared(), this())
+            && self.cell.with(owner, |_, sink| sink.register_pending(this))
+    }
+
+    fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome) {
+        end(&self.cell, owner, None, outcome);
+    }
+}
+
+/// What [`drive`] has done.
+#[must_use]
+enum Driven<'a> {
+    /// The future is pending.
+    Pending(FutureOwner<'a>),
+    Ended,
+    /// A canceller has ended a future that waited for a wake.
+    EndedIdle(Left<'a>),
+    /// The entry is stale, or the future cannot be claimed.
+    Skipped,
+}
+
+/// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
+fn drive<'a>(
+    header: &'a Header,
+    (action, begin): (Action, Option<Begin<'_>>),
+    waker: &Waker,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Driven<'a> {
+    let _own = OwnTask::begin(header);
+    let (owner, moment, polls) = match header.take(action) {
+        TakenFuture::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
+        TakenFuture::ToDrop(owner, moment) => (owner, moment, false),
+        TakenFuture::Idle(owner, left) => {
+            if let Some(begin) = begin {
+                begin(Moment::Taken);
+            }
+            future.end(owner, outcome);
+            return Driven::EndedIdle(left);
+        }
+        TakenFuture::Nothing => return Driven::Skipped,
+    };
+    if let Some(begin) = begin {
+        begin(moment);
+    }
+    if !polls {
+        future.end(owner, outcome);
+        return Driven::Ended;
+    }
+    if action == Action::RunWithdrawn {
+        complete(header, owner, future, outcome);
+        return Driven::Ended;
+    }
+    let context = &mut Context::from_waker(waker);
+    let pending = poll_and_register(header, owner, context, future, outcome);
+    pending.map_or(Driven::Ended, Driven::Pending)
+}
+
+/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
+#[inline(always)]
+fn poll_and_register<'a>(
+    header: &Header,
+    owner: FutureOwner<'a>,
+    context: &mut Context<'_>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) -> Option<FutureOwner<'a>> {
+    let mut owner = future.poll(owner, context, outcome)?;
+    if header.pending_key().is_some() || future.register_pending(&mut owner) {
+        return Some(owner);
+    }
+    future.end(owner, outcome);
+    None
+}
+
+/// Drops the future, and then delivers its result; without one, settles the handle as cancelled. Contains panics.
+#[inline(never)]
+fn end<'a, F: Future, K: Sink<F::Output>>(
+    cell: &'a FutureCell<F, K, TaskRoute>,
+    owner: FutureOwner<'a>,
+    result: Option<Result<F::Output, Payload>>,
+    outcome: &mut Outcome,
+) {
+    let route = cell.shared();
+    let Ended { future, rest: sink, pending_key } = cell.end(owner);
+    if pending_key.is_some() || route.attachment().is_some() {
+        deregister(route, pending_key);
+    }
+    sink.call(|| discard(future));
+    settle(sink, route, result, outcome);
+}
+
+/// Delivers the result of a future that has been dropped.
+///
+/// Not inlined: it depends on the types of the result and the sink only, and many futures have the same.
+#[inline(never)]
+fn settle<R, K: Sink<R>>(
+    sink: K,
+    route: &TaskRoute,
+    result: Option<Result<R, Payload>>,
+    outcome: &mut Outcome,
+) {
+    *outcome = match result {
+        Some(result) => sink.settle(result),
+        None => {
+            discard(sink);
+            route.outcome_of_drop()
+        }
+    };
+}
+
+/// Polls a future that was handed back until it is ready or cancelled, and ends it.
+fn complete<'a>(
+    header: &Header,
+    owner: FutureOwner<'a>,
+    future: &'a dyn Pollable,
+    outcome: &mut Outcome,
+) {
+    // With the caller's waker: the task's own waker would put it back into the pool's queue.
+    let mut pending = Some(owner);
+    let running = poll_fn(|context| {
+        let owner = pending.take().expect("it is pending");
+        if header.listen(context.waker()) {
+            future.end(owner, outcome);
+        } else {
+            pending = future.poll(owner, context, outcome);
+        }
+        if pending.is_some() { Poll::Pending } else { Poll::Ready(()) }
+    });
+    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other));
+    if let Err(payload) = waited {
+        discard(payload);
+    }
+    if let Some(owner) = pending {
+        future.end(owner, outcome);
+    }
+}
+
+/// Registers a future among the pending ones. Returns `false` if a shutdown has cancelled these.
+fn register(header: &Header, route: &TaskRoute, future: Weak<dyn Run>) -> bool {
+    let key = route.route().and_then(|route| route.shared.pending.register(future));
+    key.map(|key| header.set_pending_key(key)).is_some()
+}
+
+/// Ends the attachment of a future that has ended, and removes the future from the pending ones.
+fn deregister(route: &TaskRoute, key: Option<PendingKey>) {
+    if let Some(attachment) = route.attachment() {
+        attachment.end();
+    }
+    if let Some((key, route)) = key.zip(route.route()) {
+        route.shared.pending.deregister(key);
+    }
+}
+
+/// Queues a task whose state has become `SCHEDULED`, or drops it if it cannot run.
+fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
+    let Some(route) = route.route() else { unreachable!("only a future is queued again") };
+    if let Some(worker) = route.polling_worker() {
+        worker.push_deferring_notify(task);
+    } else if let Err(job) = route.requeue(Job::woken(task)) {
+        route.drop_on_caller(job);
+    }
+}
+
+impl<F, K> Run for FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    /// Takes the future, and polls or drops it.
+    fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
+        let header = self.cell.header();
+        // `Skipped` unless it is returned: nothing to drop.
+        let mut outcome = ManuallyDrop::new(Outcome::Skipped);
+        #[cfg(feature = "async")]
+        let waker = &lend_waker(&self);
+        #[cfg(not(feature = "async"))]
+        let waker = Waker::noop();
+        match drive(header, (action, begin), waker, &self, &mut outcome) {
+            Driven::Skipped => return Outcome::Skipped,
+            Driven::Ended => {}
+            Driven::EndedIdle(left) => drop(left.take(&self)),
+            Driven::Pending(owner) => match owner.after_poll() {
+                Ok(TransitionToIdle::Idle) => {
+                    // Another thread may have it already.
+                    mem::forget(self);
+                    return Outcome::Pending;
+                }
+                Ok(TransitionToIdle::Submit) => return Outcome::Woken(self),
+                Err(owner) => {
+                    let _own = OwnTask::begin(header);
+                    self.end(owner, &mut outcome);
+                }
+            },
+        }
+        if self.cell.header().leave_to_wakers() {
+            mem::forget(self);
+        }
+        ManuallyDrop::into_inner(outcome)
+    }
+
+    fn take_if_stale(&self) -> bool {
+        self.cell.header().is_first_stale()
+    }
+
+    fn withdraw(&self, is_new: bool) -> Withdrawal {
+        let is_withdrawn = is_new && self.cell.header().withdraw();
+        if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
+    }
+
+    fn cancel(self: Arc<Self>) {
+        if let Some(left) = self.cell.header().cancel() {
+            self.submit(left.take(&self));
+        }
+    }
+}
+
+impl<F, K> Wakeable for FutureTask<F, K>
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+    K: Sink<F::Output>,
+{
+    fn header(&self) -> &Header {
+        self.cell.header()
+    }
+
+    fn submit(&self, task: Arc<Self>) {
+        submit(task, self.cell.shared());
+    }
+}
+
+/// The last reference is dropped: a future that has not ended was never polled, or the pool has ended.
+impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
+    /// Not inlined: the compiler emits several copies of what drops a task.
+    #[inline(never)]
+    fn drop(&mut self) {
+        self.cell.abort_if_it_has_wakers();
+        if let Some((cell, owner)) = self.cell.take_last() {
+            // Without drop glue here, for each type. `end` contains panics.
+            let _own = OwnTask::begin(cell.header());
+            let mut last = ManuallyDrop::new(LastEnd::begin(cell.shared()));
+            end(cell, owner, None, &mut last.outcome);
+            ManuallyDrop::into_inner(last).finish();
+        }
+    }
+}
+
+/// The end of a future by the last reference. The future was in flight until now.
+struct LastEnd<'a> {
+    route: Option<Route<'a>>,
+    /// Keeps the future's destructor from joining the pool, which would wait for itself.
+    mark: Option<CallerMark<'a>>,
+    outcome: Outcome,
+}
+
+impl<'a> LastEnd<'a> {
+    #[inline(never)]
+    fn begin(route: &'a TaskRoute) -> Self {
+        let route = route.route();
+        let mark = route.map(|route| mark_caller(route.shared, route.view));
+        LastEnd { route, mark, outcome: Outcome::Skipped }
+    }
+
+    #[inline(never)]
+    fn finish(self) {
+        drop(self.outcome);
+        if let Some(route) = self.route {
+            route.cancelled_on_caller(self.mark);
+        }
+    }
+}
