@@ -46,29 +46,14 @@ impl Shared {
         let leaves_to_free =
             self.config.prefers_idle && (now.idle() > 0 || now.searching() > 0 || !self.has_work());
         if fills_core && !leaves_to_free && self.is_below_core(now) {
+            // No other thread starts one for this task meanwhile.
             self.counts.begin_starting();
-            self.start_for_core();
+            // An idle worker is faster than a new thread.
+            self.notify(Notifier::BeforeStart);
+            let _ = self.start_searching(&|now| self.is_below_core(now));
         } else {
             self.notify(Notifier::Submitter);
         }
-    }
-
-    /// Begins the search of a worker that the caller starts for a task which it pushes next: so no other worker starts a thread
-    /// for that task. `false` if there are enough workers, and with [`Builder::prefer_idle`](crate::Builder::prefer_idle), where
-    /// that is decided after the push.
-    pub(crate) fn expect_start(&self) -> bool {
-        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());
-        if fills_core {
-            self.counts.begin_starting();
-        }
-        fills_core
-    }
-
-    /// Starts a worker, whose search has begun, if there are still fewer than `core_size`. The caller has pushed a task.
-    pub(crate) fn start_for_core(self: &Arc<Self>) {
-        // An idle worker is faster than a new thread.
-        self.notify(Notifier::BeforeStart);
-        let _ = self.start_searching(&|now| self.is_below_core(now));
     }
 
     /// Makes a worker look for the queued work: wakes the idle one with the lowest index or, if none is idle, starts a thread. Does nothing if

@@ -55,11 +55,8 @@ impl Shared {
         for _ in 0..starts {
             self.look_as(Notifier::Keeper);
         }
-        // A thread that was refused is asked for after a pause, and not in between.
-        if !self.keeper.is_starved() {
-            // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse order.
-            self.look();
-        }
+        // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse order.
+        self.look();
         let mut progress = self.stall.progress.lock();
         if !self.stall.is_asked.load(Ordering::Relaxed) {
             *progress = None;

@@ -90,13 +90,8 @@ pub(super) enum Runner {
     Worker {
         /// The submitter's context, if it is a worker of the pool.
         context: Option<Rc<WorkerContext>>,
-        /// Whether to start a worker if there are fewer than `core_size`. Each submission starts at most one.
-        ///
-        /// | `fills_core` | `prefer_idle` | who starts a worker below `core_size` |
-        /// |---|---|---|
-        /// | `true` | no | [`Route::enqueue`], which counts the start before the push; for a view, or an entry that is left over, `wake_or_start` |
-        /// | `true` | yes | `wake_or_start` after the push, if the task is still queued and no worker is idle or searches |
-        /// | `false` | either | none: `find_runner` has started the first worker for this task, or the task was accepted earlier |
+        /// Whether to start a worker if there are fewer than `core_size`, after the push. Not for a task
+        /// for which [`Route::find_runner`] has started the first worker, or which was accepted earlier.
         fills_core: bool,
     },
     /// The submitter: there is no worker, and the system has refused a thread.
@@ -384,16 +379,11 @@ impl<'a> Route<'a> {
             return;
         }
         let kind = if job.is_new() { Kind::New } else { Kind::Woken };
-        let starts = fills_core && shared.expect_start();
         match context {
             Some(context) => context.push(&shared.queue, kind, job),
             None => shared.queue.push(kind, job),
         }
-        if starts {
-            shared.start_for_core();
-        } else {
-            shared.notify_queued(fills_core);
-        }
+        shared.notify_queued(fills_core);
     }
 
     pub(crate) fn count_rejection(self) {

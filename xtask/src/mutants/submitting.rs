@@ -132,8 +132,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Some(context) => context.push(&shared.queue, kind, job),\n            None =>"
         => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, kind, job),\n            Some(context) => context.push(&shared.queue, kind, job),\n            None =>", Test("queues", "lets_into_its_group");
     "scope: no worker is notified of what a worker's scope submits", "src/submit/mod.rs",
-        "        } else {\n            shared.notify_queued(fills_core);\n"
-        => "        } else {\n            _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
+        "            None => shared.queue.push(kind, job),\n        }\n        shared.notify_queued(fills_core);\n"
+        => "            None => shared.queue.push(kind, job),\n        }\n        _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
     "wait: an entry that was taken back counts as stale", "src/crew/metrics.rs",
         "        if entry == Entry::Stale {\n            self.leave_entry();\n        }\n"
         => "        let _ = entry;\n        self.leave_entry();\n", Test("memory", "memory_is_given_back");

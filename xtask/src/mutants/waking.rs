@@ -53,8 +53,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "capacity: a worker that rests leaves a permit free", "src/sched/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/sizing/stall.rs",
-        "        if !self.keeper.is_starved() {"
-        => "        if false {", Model("stalled::the_last_look_of_the_keeper");
+        "        self.look();\n        let mut progress"
+        => "        let mut progress", Model("stalled::the_last_look_of_the_keeper");
     "race 42: a submitter relies on a look that is not asked for", "src/sizing/stall.rs",
         "                self.keeper.ask(KeeperJob::Growth, at);\n"
         => "                let _ = (KeeperJob::Growth, at);\n", Model("stalled::a_task_gets_a_worker");
@@ -67,9 +67,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "growth: a thread is started without a delay", "src/sched/notify.rs",
         "                return self.leave_to_keeper(delay);\n"
         => "                self.leave_to_keeper(delay);\n", Test("growth", "a_burst_of_tiny_tasks");
-    "growth: a refused thread is asked for after the delay", "src/sizing/stall.rs",
-        "        if !self.keeper.is_starved() {"
-        => "        {", Test("growth", "with_growing_pauses");
     "growth: each look starts one worker", "src/keeper/due.rs",
         "        self.step = self.step.saturating_mul(2);\n"
         => "", Unit("due::tests::the_starts_double");
@@ -104,8 +101,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if fills_core && !leaves_to_free && self"
         => "if fills_core && self", Test("law_01_prompt", "idle_workers_come_before");
     "prefer_idle: the idle worker is not woken", "src/sched/notify.rs",
-        "            self.notify(Notifier::Submitter);\n        }\n    }\n\n    /// Begins the search of a worker"
-        => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Begins the search of a worker", Test("law_01_prompt", "idle_workers_come_before");
+        "            self.notify(Notifier::Submitter);\n        }\n    }\n\n    /// Makes a worker look for the queued work"
+        => "            if !leaves_to_free {\n                self.notify(Notifier::Submitter);\n            }\n        }\n    }\n\n    /// Makes a worker look for the queued work", Test("law_01_prompt", "idle_workers_come_before");
     "spin: a spinning worker is still starting", "src/sched/worker/rest.rs",
         "let _ = self.shared.counts.end_search(self.search.replace(Search::Searching));"
         => "self.search = Some(Search::Searching);", Unit("worker::tests::a_worker_spins_while");
@@ -115,9 +112,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spin: any number of workers spin", "src/crew/counts.rs",
         "(now.searching() == 0).then(|| now.0 + ONE_SEARCHING)"
         => "(now.searching() < 7).then(|| now.0 + ONE_SEARCHING)", Unit("worker::tests::a_worker_spins_while");
-    "start: a worker starts a thread for the task of one that is starting", "src/sched/notify.rs",
-        "        let fills_core = !self.config.prefers_idle && self.is_below_core(self.counts.load());"
-        => "        let fills_core = false;", Test("law_04_bounded", "below_core_size_a_task_starts_one_thread");
     "start: a refused start below core_size is not tried again", "src/sched/spawn.rs",
         "            self.counts.end_search(Search::Starting).look(self);\n"
         => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
