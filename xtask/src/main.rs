@@ -8,6 +8,7 @@ mod mutants;
 mod names;
 mod protocol;
 mod tree;
+mod walks;
 mod weight;
 
 use std::env;

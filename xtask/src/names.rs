@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::mutants::{self, By};
-use crate::{protocol, root};
+use crate::{root, walks};
 
 const KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "union", "type"];
 
-struct Source {
-    path: PathBuf,
-    text: String,
+pub(crate) struct Source {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
 }
 
 pub(crate) fn run() -> bool {
@@ -20,7 +20,7 @@ pub(crate) fn run() -> bool {
     let (sources, tests) = (sources(&root.join("src")), sources(&root.join("tests")));
     let mut faults = twice(&sources);
     faults.extend(unknown(&sources));
-    faults.extend(protocol::missing_in_walks(&root));
+    faults.extend(walks::faults(&root, &sources));
     for (title, by) in mutants::judges() {
         if !exists(by, &root, &sources, &tests) {
             faults.push(format!("mutant {title:?}: its test does not exist"));

@@ -1,6 +1,5 @@
 //! Checks the pages of the protocol against the sources: each race is described once and has a row in the table, the code, models and
-//! mutants that the table names exist, and so do the races that comments and mutants name. So does the code that the walks in
-//! `CONTRIBUTING.md` name.
+//! mutants that the table names exist, and so do the races that comments and mutants name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;
@@ -63,7 +62,7 @@ pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
         if !in_code.contains(race) {
             lacks("no comment in the code names it");
         }
-        check_code(root, &quoted(code).collect::<Vec<_>>(), "", &mut lacks);
+        check_code(root, quoted(code).collect(), &mut lacks);
         for name in quoted(models) {
             let (module, function) = name.rsplit_once("::").unwrap_or(("mod", name));
             let path = root.join(format!("src/models/{}.rs", module.replace("::", "/")));
@@ -85,32 +84,17 @@ pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
     missing
 }
 
-/// Returns what the walks in `CONTRIBUTING.md` name and the sources do not have: a file, or a function of the file named before it.
-pub(crate) fn missing_in_walks(root: &Path) -> Vec<String> {
-    let text = read(&root.join("CONTRIBUTING.md"));
-    let (_, walks) = text.split_once("walks through the code").expect("it has walks");
-    // Not the names in titles, nor the types, states and outcomes; settings and calls of users are in any walk.
-    let steps = walks.split("\n### ").skip(1).filter_map(|walk| walk.split_once('\n'));
-    let last_part = |name| str::rsplit(name, "::").next().unwrap_or(name);
-    let names = steps.flat_map(|(_, steps)| quoted(steps)).map(last_part);
-    let names: Vec<_> = names.filter(|name| name.starts_with(char::is_lowercase)).collect();
-    let public = ["builder.rs", "control.rs"].map(|file| read(&root.join("src").join(file)));
-    let mut missing = Vec::new();
-    check_code(root, &names, &public.concat(), &mut |what| missing.push(format!("walks: {what}")));
-    missing
-}
-
-/// Checks that the files exist that are named, and the items of the file named before them, unless those are in `also`.
-fn check_code(root: &Path, names: &[&str], also: &str, lacks: &mut dyn FnMut(&str)) {
+/// Checks that the files exist that are named, and the items of the file named before them.
+fn check_code(root: &Path, names: Vec<&str>, lacks: &mut dyn FnMut(&str)) {
     let mut file = String::new();
-    for &name in names {
+    for name in names {
         if name.ends_with(".rs") {
             let mut places = FOLDERS.iter().map(|folder| root.join(folder).join(name));
             match places.find(|place| place.is_file()) {
                 Some(place) => file = read(&place),
                 None => lacks(&format!("no file {name}")),
             }
-        } else if !has_item(&file, name) && !has_item(also, name) {
+        } else if !has_item(&file, name) {
             lacks(&format!("no code {name}"));
         }
     }
