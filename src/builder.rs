@@ -4,7 +4,6 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crew::counts::MAX_WORKERS;
 use crate::crew::sizes::{Sizes, check_sizes};
 use crate::error::BuildError;
 use crate::growth::Growth;
@@ -655,13 +654,13 @@ impl Builder {
         // Counted now, since that takes a while: otherwise the first submission would.
         cpus();
         // Unset sizes follow from those that are set.
-        let most = awake.into_iter().chain(self.max_size).min().unwrap_or(MAX_WORKERS);
+        let most = awake.into_iter().chain(self.max_size).min().unwrap_or(ThreadPool::MAX_SIZE);
         let core_size = self.core_size.unwrap_or_else(|| count_cpus().min(most));
         let default_max = match awake {
             Some(_) => core_size.max(DEFAULT_MAX),
             None => core_size.saturating_mul(2).max(1),
         };
-        let max_size = self.max_size.unwrap_or(default_max.min(MAX_WORKERS));
+        let max_size = self.max_size.unwrap_or(default_max.min(ThreadPool::MAX_SIZE));
         check_sizes(core_size, max_size)?;
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
         let sizes = Sizes::new(core_size, max_size, keep_alive);

@@ -2,22 +2,17 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::crew::counts::MAX_WORKERS;
-use crate::crew::registry::ThreadKey;
 use crate::error::BuildError;
-use crate::flight::in_flight::InFlight;
 use crate::handed_back::Task;
-use crate::keeper::due::PAUSE;
 use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::sched::context::{self, Caller};
 use crate::sched::helper::relayed;
 use crate::sched::route::Route;
-use crate::sched::shared::Shared;
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
 use crate::views::view::ViewJob;
@@ -65,7 +60,7 @@ impl ThreadPool {
         if self.shared().has_paused_work(self.view.as_deref()) {
             return self.panic_if_paused();
         }
-        self.in_flight().wait_quiet(None);
+        self.route().in_flight().wait_quiet(None);
     }
 
     /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
@@ -87,7 +82,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return false;
         }
-        self.in_flight().wait_quiet(Instant::now().checked_add(timeout))
+        self.route().in_flight().wait_quiet(Instant::now().checked_add(timeout))
     }
 
     /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
@@ -114,16 +109,8 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("quiet");
         }
-        if let Some(quiet) = self.in_flight().begin_wait() {
+        if let Some(quiet) = self.route().in_flight().begin_wait() {
             relayed(self.shared(), quiet).await;
-        }
-    }
-
-    /// What is in flight of the handle's view, or in the pool.
-    fn in_flight(&self) -> &InFlight {
-        match &self.view {
-            Some(view) => &view.in_flight,
-            None => &self.shared().in_flight,
         }
     }
 }
@@ -268,21 +255,10 @@ impl ThreadPool {
         if context::caller(shared) != Caller::Outside {
             return self.panic_unless_unwinding("terminated");
         }
-        let begin = |context: &mut Context<'_>| {
-            shared.begin_end_wait().map_or_else(
-                |_| {
-                    // No thread of the pool could do so after a while.
-                    thread::sleep(PAUSE);
-                    context.waker().wake_by_ref();
-                    Poll::Pending
-                },
-                Poll::Ready,
-            )
-        };
-        if let Some(end) = poll_fn(begin).await {
+        if let Some(end) = poll_fn(|context| shared.poll_begin_end_wait(context)).await {
             // It is sent before the sender is dropped.
             let _ = end.await;
-            shared.registry.wait_gone(leaving(shared), None);
+            shared.registry.wait_gone(context::caller(shared).leaving(), None);
         }
     }
 
@@ -359,7 +335,7 @@ impl ThreadPool {
 
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let leaving = leaving(&shared);
+        let leaving = context::caller(&shared).leaving();
         drop(self);
         // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
         // for quiet.
@@ -411,14 +387,6 @@ impl ThreadPool {
             "`join` was called while queued tasks of {what} `{name}` are paused: it would wait until another thread calls its \
              `resume`. Call `resume` first, or wait for the end of what runs with `join_running` or `running_ended`"
         );
-    }
-}
-
-/// Returns the key of the calling thread, if it is one of the pool's that must not wait for itself.
-fn leaving(shared: &Arc<Shared>) -> Option<ThreadKey> {
-    match context::caller(shared) {
-        Caller::Leaving(key) => Some(key),
-        Caller::Outside | Caller::Busy => None,
     }
 }
 
@@ -526,7 +494,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("join_running");
         }
-        self.running().wait_quiet(None);
+        self.route().running().wait_quiet(None);
     }
 
     /// Like [`join_running`](Self::join_running), but blocks for at most `timeout`. Returns whether nothing ran at some moment in that time.
@@ -555,7 +523,7 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return false;
         }
-        self.running().wait_quiet(Instant::now().checked_add(timeout))
+        self.route().running().wait_quiet(Instant::now().checked_add(timeout))
     }
 
     /// Waits as [`join_running`](Self::join_running) does, without blocking the thread. Works on any executor.
@@ -582,15 +550,9 @@ impl ThreadPool {
         if self.would_wait_for_caller(false) {
             return self.panic_unless_unwinding("running_ended");
         }
-        if let Some(ended) = self.running().begin_wait() {
+        if let Some(ended) = self.route().running().begin_wait() {
             relayed(self.shared(), ended).await;
         }
-    }
-
-    /// What runs of the handle's view. Each worker that may have taken a task that is not counted counts until it has passed the policy.
-    fn running(&self) -> &InFlight {
-        self.shared().expect_views();
-        self.shared().running_of(self.route().view)
     }
 }
 

@@ -2,17 +2,14 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crew::metrics::CallerMetrics;
 use crate::error::BuildError;
-use crate::flight::in_flight::InFlight;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
-use crate::sync::Counter;
 use crate::views::policy::Terms;
-use crate::views::view::{QueueTimeout, ViewCore, ViewHandle, ViewPool};
+use crate::views::view::{QueueTimeout, ViewCore, ViewHandle};
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
 ///
@@ -524,17 +521,8 @@ impl ViewBuilder {
         timeout.set(queue_timeout)?;
         let id = pool.shared().add_view(terms)?;
         let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.0));
-        pool.view = Some(ViewHandle::new(Arc::new(ViewCore {
-            id,
-            name,
-            queue_timeout: timeout,
-            in_flight: InFlight::default(),
-            running: InFlight::default(),
-            metrics: CallerMetrics::default(),
-            rejected: Counter::default(),
-            pool: Arc::downgrade(pool.shared()) as Weak<dyn ViewPool>,
-            holders: Counter::default(),
-        })));
+        let core = ViewCore::new(id, name, timeout, pool.shared());
+        pool.view = Some(ViewHandle::new(Arc::new(core)));
         Ok(View(pool))
     }
 }

@@ -96,6 +96,16 @@ pub(crate) enum Caller {
     Leaving(ThreadKey),
 }
 
+impl Caller {
+    /// Returns the key of the calling thread, if it is one of the pool's that must not wait for itself.
+    pub(crate) fn leaving(self) -> Option<ThreadKey> {
+        match self {
+            Caller::Leaving(key) => Some(key),
+            Caller::Outside | Caller::Busy => None,
+        }
+    }
+}
+
 /// Returns what the calling thread is to the pool.
 pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
     match identity() {

@@ -15,8 +15,8 @@
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
-use std::task::{Context, Wake, Waker};
-use std::{io, mem};
+use std::task::{Context, Poll, Wake, Waker};
+use std::{io, mem, thread};
 
 use futures_channel::oneshot;
 
@@ -113,9 +113,25 @@ impl Shared {
         })
     }
 
+    /// Polls [`begin_end_wait`](Self::begin_end_wait) until it succeeds.
+    pub(crate) fn poll_begin_end_wait(
+        self: &Arc<Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<oneshot::Receiver<()>>> {
+        self.begin_end_wait().map_or_else(
+            |_| {
+                // No thread of the pool could do so after a while.
+                thread::sleep(PAUSE);
+                context.waker().wake_by_ref();
+                Poll::Pending
+            },
+            Poll::Ready,
+        )
+    }
+
     /// Returns what is ready when the pool is closed and all of its threads but the helper are gone. `None` if all are gone now. An error if
     /// the system refuses the helper, and there is no keeper.
-    pub(crate) fn begin_end_wait(self: &Arc<Self>) -> io::Result<Option<oneshot::Receiver<()>>> {
+    fn begin_end_wait(self: &Arc<Self>) -> io::Result<Option<oneshot::Receiver<()>>> {
         let mut registry = self.registry.lock_reaped();
         // Under the lock: a shutdown that has seen the last thread go has closed the pool before (race 16).
         if self.in_flight.is_over() && registry.is_gone() {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
+use crate::flight::in_flight::InFlight;
 use crate::sched::poll_wait::{PollWait, may_count};
 use crate::sched::shared::Shared;
 use crate::task::attachment::{Attachment, Line};
@@ -20,13 +21,24 @@ pub(crate) struct Route<'a> {
     pub(crate) view: Option<&'a Arc<ViewCore>>,
 }
 
-impl Route<'_> {
+impl<'a> Route<'a> {
     pub(crate) fn id(self) -> PoolId {
         self.shared.id()
     }
 
     pub(crate) fn view_id(self) -> ViewId {
         self.view.map_or(DEFAULT_VIEW, |view| view.id)
+    }
+
+    /// What is in flight of the view, or for the default one in the whole pool.
+    pub(crate) fn in_flight(self) -> &'a InFlight {
+        self.view.map_or(&self.shared.in_flight, |view| &view.in_flight)
+    }
+
+    /// What runs of the view. Each worker that may have taken a task that is not counted counts until it has passed the policy.
+    pub(crate) fn running(self) -> &'a InFlight {
+        self.shared.expect_views();
+        self.shared.running_of(self.view)
     }
 
     /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue timeout.

@@ -114,6 +114,26 @@ impl Drop for ViewCore {
 }
 
 impl ViewCore {
+    pub(crate) fn new<P: ViewPool + 'static>(
+        id: ViewId,
+        name: String,
+        queue_timeout: QueueTimeout,
+        pool: &Arc<P>,
+    ) -> Self {
+        let pool: Weak<P> = Arc::downgrade(pool);
+        ViewCore {
+            id,
+            name,
+            queue_timeout,
+            in_flight: InFlight::default(),
+            running: InFlight::default(),
+            metrics: CallerMetrics::default(),
+            rejected: Counter::default(),
+            pool,
+            holders: Counter::default(),
+        }
+    }
+
     /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
     pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
         let deadline = Instant::now().checked_add(self.queue_timeout.get()?)?;

@@ -1,5 +1,5 @@
 //! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`, `cargo xtask names`,
-//! `cargo xtask examples` and `cargo xtask weight`.
+//! `cargo xtask rooms`, `cargo xtask examples` and `cargo xtask weight`.
 //!
 //! All run in CI; nothing here is published.
 
@@ -7,6 +7,7 @@ mod examples;
 mod mutants;
 mod names;
 mod protocol;
+mod rooms;
 mod tree;
 mod walks;
 mod weight;
@@ -24,6 +25,8 @@ usage: cargo xtask COMMAND
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
   names               see that a type is defined once, and that comments and mutants name what exists
+  rooms [ROOM ...]    see that each folder of src knows only those below it (and list what others
+                      use of these)
   examples            see that the documentation of each public item has an example, and that
                       names of other crates lead to ours
   weight [--update]   see that small programs with a pool do not grow (--update: write what they weigh now)
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Some("models") => models(&rest),
         Some("mutants") => mutants::run(&rest),
         Some("names") => names::run(),
+        Some("rooms") => rooms::run(&rest),
         Some("examples") => examples::run(),
         Some("weight") => weight::run(&rest),
         _ => {

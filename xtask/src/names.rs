@@ -43,13 +43,13 @@ fn twice(sources: &[Source]) -> Vec<String> {
     several.map(|(name, paths)| format!("the type {name} is defined in {paths:?}")).collect()
 }
 
-fn is_test(source: &Source) -> bool {
+pub(crate) fn is_test(source: &Source) -> bool {
     let parts: Vec<_> = source.path.iter().filter_map(|part| part.to_str()).collect();
     parts.iter().any(|part| ["models", "tests", "tests.rs", "model.rs"].contains(part))
 }
 
 /// The names of the types that begin a line of `text`, before its unit tests.
-fn types(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn types(text: &str) -> impl Iterator<Item = &str> {
     let code = text.split("\n#[cfg(all(test").next().unwrap_or(text);
     code.lines().filter(|line| !line.starts_with(' ')).filter_map(|line| {
         let mut words =
@@ -110,7 +110,7 @@ fn has_test(source: &Source, name: &str) -> bool {
     is_of_module || source.text.lines().any(|line| line.contains("fn ") && line.contains(part))
 }
 
-fn sources(folder: &Path) -> Vec<Source> {
+pub(crate) fn sources(folder: &Path) -> Vec<Source> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("the sources are readable") {
         let path = entry.expect("the sources are readable").path();

@@ -5,26 +5,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::rooms::ROOMS;
+
 /// The page with the table of races.
 const OVERVIEW: &str = "src/sched/protocol.md";
-/// Where the table's files lie.
-const FOLDERS: [&str; 14] = [
-    "src/sync",
-    "src/queue",
-    "src/task",
-    "src/crew",
-    "src/thread",
-    "src/flight",
-    "src/keeper",
-    "src/observe",
-    "src/views",
-    "src/sched",
-    "src/sizing",
-    "src/submit",
-    "src/wait",
-    "src",
-];
-
 /// Returns what the pages name and the sources below `root` do not have, and the reverse.
 pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
     let mut files = Vec::new();
@@ -89,7 +73,8 @@ fn check_code(root: &Path, names: Vec<&str>, lacks: &mut dyn FnMut(&str)) {
     let mut file = String::new();
     for name in names {
         if name.ends_with(".rs") {
-            let mut places = FOLDERS.iter().map(|folder| root.join(folder).join(name));
+            let folders = ROOMS.iter().chain(&["."]);
+            let mut places = folders.map(|room| root.join("src").join(room).join(name));
             match places.find(|place| place.is_file()) {
                 Some(place) => file = read(&place),
                 None => lacks(&format!("no file {name}")),

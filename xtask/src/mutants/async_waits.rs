@@ -62,10 +62,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.registry.wait_gone(Some(key), None);\n"
         => "            let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
     "law 9: a future is ready before the thread that wakes it is gone", "src/control.rs",
-        "            shared.registry.wait_gone(leaving(shared), None);\n"
+        "            shared.registry.wait_gone(context::caller(shared).leaving(), None);\n"
         => "", Model("closing::two_waits_for_the_end"), Test("law_09_gone", "each_wait_for_the_end");
     "terminated: a future that is polled in its wake waits for that thread", "src/control.rs",
-        "            shared.registry.wait_gone(leaving(shared), None);\n"
+        "            shared.registry.wait_gone(context::caller(shared).leaving(), None);\n"
         => "            shared.registry.wait_gone(None, None);\n", Test("async_code", "a_waker_that_polls_ends");
     "law 9: the thread that wakes them keeps the pool", "src/sched/spawn.rs",
         "            discard(shared);\n            for end in ends {\n                quietly(|| _ = end.send(()));\n            }\n"
@@ -82,9 +82,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "terminated: a refused helper is not asked for again", "src/sched/helper.rs",
         "            Some(error) => self.ask_for_helper_again(&error),\n"
         => "            Some(_) => {}\n", Test("law_07_refusal_proof", "a_refused_wait_for_the_end_gets_its_helper");
-    "terminated: without a keeper it spins", "src/control.rs",
-        "                    thread::sleep(PAUSE);\n"
-        => "                    let _ = PAUSE;\n", Test("law_07_refusal_proof", "does_not_spin");
+    "terminated: without a keeper it spins", "src/sched/helper.rs",
+        "                thread::sleep(PAUSE);\n"
+        => "                let _ = PAUSE;\n", Test("law_07_refusal_proof", "does_not_spin");
     "race 42: the helper does not look after it has been told of", "src/sched/helper.rs",
         "        self.keeper.helper.recheck();\n        started\n"
         => "        started\n", Model("closing::quiet_versus_the_start_of_the_helper");
