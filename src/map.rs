@@ -448,7 +448,7 @@ impl<I: Iterator, R> fmt::Debug for MapStream<I, R> {
 mod tests {
     use std::time::Duration;
 
-    use crate::ThreadPool;
+    use crate::pool::ThreadPool;
 
     #[test]
     fn the_only_worker_leaves_few_entries_of_the_calls_that_it_runs_itself() {
