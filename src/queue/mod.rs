@@ -97,7 +97,8 @@ impl<T> Injector<T> {
 
     #[inline]
     fn push(&self, item: T) {
-        if self.sender.send(item).is_err() {
+        // Never full. `send` would link the code of bounded channels that waits for capacity.
+        if self.sender.try_send(item).is_err() {
             unreachable!("the queue holds a receiver");
         }
     }

@@ -54,7 +54,7 @@ pub(super) mod channel {
     }
 
     impl<T> Sender<T> {
-        pub(in super::super) fn send(&self, item: T) -> Result<(), T> {
+        pub(in super::super) fn try_send(&self, item: T) -> Result<(), T> {
             let mut tail = self.0.tail.load(Ordering::Acquire);
             while !advance(&self.0.tail, tail) {
                 tail = self.0.tail.load(Ordering::Acquire);
