@@ -8,7 +8,7 @@ use crate::crew::sizes::{Sizes, check_sizes};
 use crate::error::BuildError;
 use crate::growth::Growth;
 use crate::observe::hooks::Hooks;
-use crate::observe::tracker::Watch;
+use crate::observe::tracker::{Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::sched::shared::Config;
@@ -94,8 +94,7 @@ pub struct Builder {
     growth: Option<Growth>,
     prefers_idle: bool,
     pub(crate) hooks: Hooks,
-    tracks: bool,
-    watch: Option<Watch>,
+    stall_after: Option<Duration>,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
@@ -542,7 +541,7 @@ impl Builder {
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.hooks.attachers.push(Arc::new(Contained::new(capture)));
+        self.hooks.observers.push(Arc::new(Contained::new(capture)));
         self
     }
 
@@ -561,8 +560,9 @@ impl Builder {
     /// assert!(pool.report().is_some());
     /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
-        self.tracks = tracks;
-        self.watch = self.watch.filter(|_| tracks);
+        self.stall_after = self.stall_after.filter(|_| tracks);
+        let tracker = self.hooks.tracker.take();
+        self.hooks.tracker = tracks.then(|| tracker.unwrap_or_else(|| Tracker::factory(None)));
         self
     }
 
@@ -608,8 +608,8 @@ impl Builder {
     {
         let hook = Contained::new(hook);
         let hook = Arc::new(move |report: &Report| hook.get()(report));
-        self.tracks = true;
-        self.watch = Some(Watch { after, hook });
+        self.hooks.tracker = Some(Tracker::factory(Some(Watch { after, hook })));
+        self.stall_after = Some(after);
         self
     }
 
@@ -671,7 +671,7 @@ impl Builder {
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
-        if self.watch.as_ref().is_some_and(|watch| watch.after.is_zero()) {
+        if self.stall_after == Some(Duration::ZERO) {
             return Err(BuildError::StallReportZero);
         }
         let name = self.name.unwrap_or_else(next_name);
@@ -695,8 +695,6 @@ impl Builder {
             has_local_queues: self.has_local_queues,
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX),
             hooks: self.hooks,
-            tracks: self.tracks,
-            watch: self.watch,
         };
         Ok(ThreadPool::from_config(config, sizes))
     }

@@ -306,8 +306,8 @@ impl ThreadPool {
             }
         }
         shared.begin_immediate_shutdown();
-        if let Some(tracker) = &shared.tracker {
-            tracker.forget_queued();
+        for observer in &shared.observers {
+            observer.forget_queued();
         }
         let (mut tasks, mut started) = (Vec::new(), Vec::new());
         shared.drain(|ViewJob { job, view }| {
@@ -805,6 +805,10 @@ impl ThreadPool {
     /// open.send(()).unwrap();
     /// ```
     pub fn report(&self) -> Option<Report> {
-        self.shared().report()
+        let shared = self.shared();
+        shared
+            .observers
+            .iter()
+            .find_map(|observer| observer.report(&shared.config.name, shared.stats()))
     }
 }

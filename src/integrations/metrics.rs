@@ -9,8 +9,9 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use metrics::{gauge, histogram};
 
 use crate::builder::Builder;
+use crate::observe::observer::Observe;
 use crate::pool::ThreadPool;
-use crate::task::attachment::{Attach, Enter, Submission};
+use crate::task::attachment::{Enter, Submission};
 
 const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";
@@ -39,7 +40,7 @@ impl Builder {
     /// pool.publish_metrics();
     /// ```
     pub fn metrics(mut self) -> Self {
-        self.hooks.attachers.push(Arc::new(Sampler));
+        self.hooks.observers.push(Arc::new(Sampler));
         self
     }
 }
@@ -110,8 +111,8 @@ struct Timed {
     is_started: AtomicBool,
 }
 
-impl Attach for Sampler {
-    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
+impl Observe for Sampler {
+    fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
         Some(Box::new(Timed {
             pool: submission.pool.into(),
             submitted: Instant::now(),

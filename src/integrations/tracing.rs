@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tracing::Span;
 
 use crate::builder::Builder;
+use crate::observe::observer::Observe;
 use crate::sync::Mutex;
 use crate::sync::unwind::discard;
-use crate::task::attachment::{Attach, Enter, Submission};
+use crate::task::attachment::{Enter, Submission};
 
 impl Builder {
     /// Makes the submitter's span follow each task, and reports what happens to workers and tasks as events of the crate
@@ -46,7 +47,7 @@ impl Builder {
     /// ```
     pub fn tracing(mut self) -> Self {
         self.hooks.traces = true;
-        self.hooks.attachers.push(Arc::new(Spans));
+        self.hooks.observers.push(Arc::new(Spans));
         self
     }
 }
@@ -57,8 +58,8 @@ struct Spans;
 /// Until its task ends: the memory of a cancelled one may stay longer, and would keep the span open.
 struct Captured(Mutex<Option<Span>>);
 
-impl Attach for Spans {
-    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
+impl Observe for Spans {
+    fn submitted(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
         let span = Span::current();
         if span.is_disabled() {
             return None;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 #[cfg(feature = "tracing")]
 use crate::observe::events;
 use crate::observe::events::Event;
+use crate::observe::observer::{Observe, TrackerFactory};
 use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
-use crate::task::attachment::Attach;
 
 type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
 type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
@@ -25,7 +25,9 @@ pub(crate) struct Hooks {
     pub(crate) thread_name: Option<NameHook>,
     pub(crate) panic_handler: Option<PanicHandler>,
     /// Context hooks and those of the integrations, in the order in which they were added.
-    pub(crate) attachers: Vec<Arc<dyn Attach>>,
+    pub(crate) observers: Vec<Arc<dyn Observe>>,
+    /// `None` if the pool does not track its tasks.
+    pub(crate) tracker: Option<TrackerFactory>,
     /// Whether events are reported.
     #[cfg(feature = "tracing")]
     pub(crate) traces: bool,
@@ -118,7 +120,8 @@ impl fmt::Debug for Hooks {
             .field("around_worker", &self.around_worker.is_some())
             .field("thread_name", &self.thread_name.is_some())
             .field("panic_handler", &self.panic_handler.is_some())
-            .field("attachers", &self.attachers.len())
+            .field("observers", &self.observers.len())
+            .field("tracker", &self.tracker.is_some())
             .finish()
     }
 }

@@ -4,4 +4,5 @@
 
 pub(crate) mod events;
 pub(crate) mod hooks;
+pub(crate) mod observer;
 pub(crate) mod tracker;

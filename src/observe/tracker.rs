@@ -4,18 +4,20 @@
 //! change these, under one lock.
 
 use std::any::Any;
-use std::fmt;
 use std::mem;
 use std::panic::Location;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use crate::keeper::due::{Keeper, KeeperJob, PAUSE};
+use crate::keeper::due::{Keeper, KeeperJob, PAUSE, UserCode};
+use crate::observe::hooks::Hooks;
+use crate::observe::observer::{Observe, TrackerFactory};
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::stats::Stats;
+use crate::sync::unwind::contain;
 use crate::sync::{Mutex, MutexGuard, probe};
-use crate::task::attachment::{Attach, Enter, Submission};
+use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
 use crate::thread::identity::{PoolId, worker_index_of};
 
@@ -29,18 +31,13 @@ pub(crate) struct Watch {
 /// The user's hook.
 type StallHook = dyn Fn(&Report) + Send + Sync;
 
-impl fmt::Debug for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("after", &self.after).finish_non_exhaustive()
-    }
-}
-
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
     pool: PoolId,
     watch: Option<Watch>,
     state: Mutex<TrackerState>,
     keeper: Arc<Keeper>,
+    hooks: Hooks,
 }
 
 #[derive(Default)]
@@ -82,28 +79,13 @@ struct Running {
 }
 
 impl Tracker {
-    pub(crate) fn new(watch: Option<Watch>, pool: PoolId, keeper: Arc<Keeper>) -> Self {
-        Tracker { pool, watch, state: Mutex::new(TrackerState::default()), keeper }
-    }
-
-    /// Sets whether the innermost task of this pool on the calling thread is in a blocking region.
-    pub(crate) fn set_blocked(&self, is_blocked: bool) {
-        let thread = thread::current().id();
-        let mut state = self.state.lock();
-        if let Some(task) = state.running.iter_mut().rfind(|task| task.thread == thread) {
-            task.is_blocked = is_blocked;
-        }
-    }
-
-    /// An immediate shutdown has emptied the queue.
-    pub(crate) fn forget_queued(&self) {
-        let mut state = self.state.lock();
-        state.queued = 0;
-        for (_, record) in state.tasks.iter_mut() {
-            if record.state == TaskState::Queued {
-                record.state = TaskState::Running;
-            }
-        }
+    /// Returns what makes the tracker of each pool of a builder.
+    pub(crate) fn factory(watch: Option<Watch>) -> TrackerFactory {
+        Arc::new(move |pool, keeper, hooks| {
+            let (watch, keeper, hooks) = (watch.clone(), Arc::clone(keeper), hooks.clone());
+            let state = Mutex::new(TrackerState::default());
+            Arc::new(Arc::new(Tracker { pool, watch, state, keeper, hooks }))
+        })
     }
 
     /// Lets the keeper look for stalls, if it does not. There is a task.
@@ -118,7 +100,7 @@ impl Tracker {
 
     /// Returns the user's hook if there is a stall that was not reported yet: a task has run for [`Watch::after`], or tasks are
     /// queued and none was started for that long. Marks it as reported.
-    pub(crate) fn take_stall(&self) -> Option<Arc<StallHook>> {
+    fn take_stall(&self) -> Option<Arc<StallHook>> {
         let (watch, now) = (self.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
         let mut is_stalled = false;
@@ -132,23 +114,64 @@ impl Tracker {
         is_stalled.then(|| Arc::clone(&watch.hook))
     }
 
-    /// Lets the keeper, which has just looked for stalls, do so again, unless there is no task.
-    pub(crate) fn watch_again(&self) {
-        let mut state = self.state.lock();
-        state.is_watched = false;
-        if state.queued > 0 || !state.running.is_empty() {
-            self.begin_watch(state);
-        }
-    }
-
     fn remove(&self, number: u64) {
         let mut state = self.state.lock();
         let state_of_removed = state.tasks.remove(number).map(|record| record.state);
         state.queued -= usize::from(state_of_removed == Some(TaskState::Queued));
     }
+}
 
-    /// Returns the report of the pool of this name.
-    pub(crate) fn report(&self, pool: String, stats: Stats) -> Report {
+impl Observe for Arc<Tracker> {
+    fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
+        let now = Instant::now();
+        let Submission { line: location, is_future, .. } = submission;
+        let mut state = self.state.lock();
+        if state.queued == 0 {
+            (state.last_start, state.has_reported_queue) = (Some(now), false);
+        }
+        state.queued += 1;
+        let record = TaskRecord { location, is_future, state: TaskState::Queued, since: now };
+        let number = state.tasks.push(record);
+        self.begin_watch(state);
+        Some(Box::new(Tracked { tracker: Arc::clone(self), number }))
+    }
+
+    fn set_blocked(&self, is_blocked: bool) {
+        let thread = thread::current().id();
+        let mut state = self.state.lock();
+        if let Some(task) = state.running.iter_mut().rfind(|task| task.thread == thread) {
+            task.is_blocked = is_blocked;
+        }
+    }
+
+    fn forget_queued(&self) {
+        let mut state = self.state.lock();
+        state.queued = 0;
+        for (_, record) in state.tasks.iter_mut() {
+            if record.state == TaskState::Queued {
+                record.state = TaskState::Running;
+            }
+        }
+    }
+
+    /// Looks again later, unless there is no task.
+    fn look_for_stalls(&self, pool: &str, stats: &dyn Fn() -> Stats) -> Option<UserCode> {
+        let stall = self.take_stall().zip(self.report(pool, stats()));
+        let mut state = self.state.lock();
+        state.is_watched = false;
+        if state.queued > 0 || !state.running.is_empty() {
+            self.begin_watch(state);
+        }
+        let (hook, report) = stall?;
+        let hooks = self.hooks.clone();
+        Some(Box::new(move || {
+            if let Err(payload) = contain(|| hook(&report)) {
+                hooks.panicked(payload);
+            }
+        }))
+    }
+
+    fn report(&self, pool: &str, stats: Stats) -> Option<Report> {
         let now = Instant::now();
         let state = self.state.lock();
         let info = |record: &TaskRecord, state| TaskInfo {
@@ -182,29 +205,13 @@ impl Tracker {
             let oldest = tasks.min_by_key(|(_, record)| record.since);
             oldest.map(|(_, record)| info(record, wanted))
         };
-        Report {
-            pool,
+        Some(Report {
+            pool: pool.to_owned(),
             stats,
             running: threads.into_iter().map(|(_, thread)| thread).collect(),
             oldest_queued: oldest(TaskState::Queued),
             oldest_pending: oldest(TaskState::Pending),
-        }
-    }
-}
-
-impl Attach for Arc<Tracker> {
-    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
-        let now = Instant::now();
-        let Submission { line: location, is_future, .. } = submission;
-        let mut state = self.state.lock();
-        if state.queued == 0 {
-            (state.last_start, state.has_reported_queue) = (Some(now), false);
-        }
-        state.queued += 1;
-        let record = TaskRecord { location, is_future, state: TaskState::Queued, since: now };
-        let number = state.tasks.push(record);
-        self.begin_watch(state);
-        Some(Box::new(Tracked { tracker: Arc::clone(self), number }))
+        })
     }
 }
 

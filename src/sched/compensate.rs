@@ -19,7 +19,7 @@ impl WorkerContext {
     /// 2. If the worker was in none: shares the futures that its poll has woken, and releases its place. Both before it counts as blocked:
     ///    the worker that runs instead takes them.
     /// 3. If the worker will be in none: takes its place again, while it still counts as blocked. It may have to wait for it.
-    /// 4. Tells the tracker.
+    /// 4. Tells the observers.
     /// 5. Leaves the region before: counts as runnable, for which it may have to wait too, then acquires a permit. Not if it keeps its
     ///    unit of `blocked`.
     /// 6. Enters the next region, after 5, so that it never has two units: counts as blocked, then releases its permit. The
@@ -39,8 +39,8 @@ impl WorkerContext {
         if to.is_none() {
             shared.take_place_back(self);
         }
-        if let Some(tracker) = &shared.tracker {
-            tracker.set_blocked(to.is_some());
+        for observer in &shared.observers {
+            observer.set_blocked(to.is_some());
         }
         let is_counted = from.is_some_and(|kind| shared.leave_counted(kind));
         if !(is_counted && to.is_some_and(|kind| shared.keep_counted(kind))) {

@@ -22,13 +22,12 @@ use std::{cmp, mem};
 
 use crate::crew::registry::{RegistryState, ThreadKey};
 use crate::keeper::due::{End, KeeperJob, PAUSE};
-use crate::report::Report;
 use crate::sched::helper;
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
 use crate::sync::default_stack_size;
 use crate::sync::parker::Signal;
-use crate::sync::unwind::{contain, discard, quietly};
+use crate::sync::unwind::{discard, quietly};
 
 /// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
 /// threads are available again.
@@ -188,23 +187,11 @@ impl Shared {
 
     /// [`KeeperJob::Stalls`].
     fn look_for_stalls(&self) {
-        let Some(tracker) = &self.tracker else { return };
-        if let (Some(hook), Some(report)) = (tracker.take_stall(), self.report()) {
-            let hooks = self.config.hooks.clone();
-            self.run_later(Box::new(move || {
-                if let Err(payload) = contain(|| hook(&report)) {
-                    hooks.panicked(payload);
-                }
-            }));
+        for observer in &self.observers {
+            if let Some(code) = observer.look_for_stalls(&self.config.name, &|| self.stats()) {
+                self.run_later(code);
+            }
         }
-        tracker.watch_again();
-    }
-
-    /// `None` if the pool does not track its tasks.
-    pub(crate) fn report(&self) -> Option<Report> {
-        let tracker = self.tracker.as_ref()?;
-        let stats = self.stats();
-        Some(tracker.report(self.config.name.clone(), stats))
     }
 }
 

@@ -18,14 +18,13 @@ use crate::keeper::deadlines::Deadlines;
 use crate::keeper::due::{Deferred, Keeper, Sizing, Stall};
 use crate::observe::events::Event;
 use crate::observe::hooks::Hooks;
-use crate::observe::tracker::{Tracker, Watch};
+use crate::observe::observer::Observe;
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
 use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter};
-use crate::task::attachment::Attach;
 use crate::task::job::{Job, Outcome};
 use crate::task::pending::Pending;
 use crate::thread::identity::PoolId;
@@ -49,18 +48,6 @@ pub(crate) struct Config {
     /// Whether each worker has a local queue.
     pub(crate) has_local_queues: bool,
     pub(crate) hooks: Hooks,
-    /// Whether the pool tracks its tasks.
-    pub(crate) tracks: bool,
-    /// When the keeper reports stalls.
-    pub(crate) watch: Option<Watch>,
-}
-
-impl Config {
-    /// Returns what makes the parts of each task's attachment, the outermost first.
-    fn attachers(&self, tracker: Option<&Arc<Tracker>>) -> Vec<Arc<dyn Attach>> {
-        let tracker = tracker.map(|tracker| Arc::new(Arc::clone(tracker)) as Arc<dyn Attach>);
-        tracker.into_iter().chain(self.hooks.attachers.iter().cloned()).collect()
-    }
 }
 
 /// All pools: so few that a search looks at one after the other. The handle of a task has no reference to its pool: each submission
@@ -80,10 +67,8 @@ pub(crate) struct Shared {
     pub(super) inherited: Inherited,
     /// What keeps the pool open, of a type that no room knows.
     pub(crate) handle: Weak<dyn Any + Send + Sync>,
-    /// Makes the attachment of each task. Mostly empty.
-    pub(crate) attachers: Vec<Arc<dyn Attach>>,
-    /// `None` if the pool does not track its tasks.
-    pub(crate) tracker: Option<Arc<Tracker>>,
+    /// The outermost first. Mostly empty.
+    pub(crate) observers: Vec<Arc<dyn Observe>>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) deferred: Deferred,
     pub(crate) stall: Stall,
@@ -136,9 +121,10 @@ impl Shared {
         let registry = Arc::new(Registry::default());
         let pool = PoolId::of(&registry);
         let keeper = Arc::new(Keeper::new());
-        let watch = config.watch.clone();
-        let tracker =
-            config.tracks.then(|| Arc::new(Tracker::new(watch, pool, Arc::clone(&keeper))));
+        let mut observers = config.hooks.observers.clone();
+        if let Some(tracker) = &config.hooks.tracker {
+            observers.insert(0, tracker(pool, &keeper, &config.hooks));
+        }
         let policy = Policy::new(sizes.max());
         policy.set_number(&sizes, sizes.number());
         let shared = Arc::new(Shared {
@@ -146,8 +132,7 @@ impl Shared {
             running: InFlight::default(),
             capacity: config.queue_capacity.map(Capacity::new),
             own_waits: OwnWaits::default(),
-            attachers: config.attachers(tracker.as_ref()),
-            tracker,
+            observers,
             keeper,
             deferred: Deferred::default(),
             stall: Stall::default(),

@@ -158,7 +158,7 @@ impl<'a> Route<'a> {
     #[inline(never)]
     fn submit_closure(self, job: Job, line: Line) -> Result<(), Refusal> {
         let shared = self.shared;
-        if shared.capacity.is_some() || !self.is_default_without_attachers() {
+        if shared.capacity.is_some() || !self.is_default_without_observers() {
             return self.submit_other_closure(job, line);
         }
         match context::current(shared) {

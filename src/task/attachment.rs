@@ -6,10 +6,8 @@
 use std::any::Any;
 use std::mem;
 use std::panic::Location;
-use std::sync::Arc;
 
-use crate::sync::Mutex;
-use crate::sync::unwind::{Contained, contain, discard};
+use crate::sync::unwind::{contain, discard};
 
 /// The source line that submitted a task.
 pub(crate) type Line = &'static Location<'static>;
@@ -22,44 +20,6 @@ pub(crate) struct Submission<'a> {
     pub(crate) pool: &'a str,
     pub(crate) line: Line,
     pub(crate) is_future: bool,
-}
-
-/// Makes one part of the attachment of each task. Called on the submitting thread.
-pub(crate) trait Attach: Send + Sync {
-    /// `None`: nothing is kept for this task. May panic.
-    fn attach(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
-}
-
-/// A captured context, until its task ends: its destructor is the user's too, and must not run where the last waker, or a stale entry, is
-/// dropped.
-struct Context<E>(Mutex<Option<Arc<E>>>);
-
-/// A hook of the user's that captures the submitter's context. What it returns enters the context.
-impl<F, E, G> Attach for Contained<F>
-where
-    F: Fn() -> E + Send + Sync,
-    E: Fn() -> G + Send + Sync + 'static,
-    G: 'static,
-{
-    fn attach(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        Some(Box::new(Context(Mutex::new(Some(Arc::new(self.get()()))))))
-    }
-}
-
-impl<E, G> Enter for Context<E>
-where
-    E: Fn() -> G + Send + Sync,
-    G: 'static,
-{
-    fn enter(&self) -> Box<dyn Any> {
-        let context = self.0.lock().clone().expect("a task that has ended is not entered");
-        Box::new(context())
-    }
-
-    fn end(&self) {
-        let context = self.0.lock().take();
-        discard(context);
-    }
 }
 
 /// One part of an attachment. Dropped with the task, whether it was run or not.

@@ -119,8 +119,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                Ok(due) => self.run_later(Box::new(move || {"
         => "                Ok(due) => helper::run(Box::new(move || {", Test("groups", "a_destructor_may_wait"), Test("groups", "takes_long");
     "helper: the keeper calls the hook for stalls", "src/sched/keeper.rs",
-        "            self.run_later(Box::new(move || {\n                if let Err"
-        => "            helper::run(Box::new(move || {\n                if let Err", Test("interface", "takes_long");
+        "                self.run_later(code);\n            }\n        }\n    }\n}"
+        => "                helper::run(code);\n            }\n        }\n    }\n}", Test("interface", "takes_long");
     "helper: its stack is not that of a worker", "src/sched/helper.rs",
         "self.config.stack_size, Self::help);"
         => "crate::sync::default_stack_size(), Self::help);", Test("async_code", "the_stack_of_a_worker"), Test("groups", "the_stack_of_a_worker");

@@ -99,10 +99,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                if shared.counts.load().total() < shared.sizes.core().max(1) {"
         => "                if false {", Test("law_07_refusal_proof", "first_worker");
     "submit: a closure bypasses a bounded queue", "src/submit/mod.rs",
-        "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
-        => "        if !self.is_default_without_attachers() {", Test("queues", "closing::closing_rejects_waiting");
+        "        if shared.capacity.is_some() || !self.is_default_without_observers() {"
+        => "        if !self.is_default_without_observers() {", Test("queues", "closing::closing_rejects_waiting");
     "submit: a closure bypasses its view", "src/submit/mod.rs",
-        "        if shared.capacity.is_some() || !self.is_default_without_attachers() {"
+        "        if shared.capacity.is_some() || !self.is_default_without_observers() {"
         => "        if shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 8: a canceller keeps the permit", "src/submit/caller.rs",
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
@@ -159,8 +159,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "Outcome::Expired => Count::Expired,"
         => "Outcome::Expired => Count::Cancelled,", Test("views", "a_task_that_is_late_is_dropped");
     "report: a task that was handed back stays in it", "src/control.rs",
-        "            tracker.forget_queued();\n"
-        => "            let _ = tracker;\n", Test("interface", "a_task_that_was_handed_back");
+        "            observer.forget_queued();\n"
+        => "            let _ = observer;\n", Test("interface", "a_task_that_was_handed_back");
     "large task: it is moved without a box, which overflows a stack in an unoptimised build", "src/submit/mod.rs",
         "    size_of::<F>() > MAX_MOVED_SIZE\n"
         => "    size_of::<F>() > usize::MAX\n", Test("queues", "large_tasks::");

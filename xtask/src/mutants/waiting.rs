@@ -83,8 +83,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            relied = relied.and(shared.lend_place(self));\n"
         => "            if shared.declared.load(Ordering::Relaxed) < shared.config.max_blocked {\n                relied = relied.and(shared.lend_place(self));\n            }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/sched/compensate.rs",
-        "            tracker.set_blocked(to.is_some());\n"
-        => "            let _ = tracker;\n", Test("interface", "a_task_that_waits_for_another");
+        "            observer.set_blocked(to.is_some());\n"
+        => "            let _ = observer;\n", Test("interface", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/sched/region.rs",
         "            let _polls = Meanwhile::begin(poller.clone());\n"
         => "            std::mem::forget(Meanwhile::begin(poller.clone()));\n", Unit("region::tests::a_poll_that_panics");

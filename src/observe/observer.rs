@@ -1,0 +1,75 @@
+//! What a pool's builder asks for beside running tasks: each *observer* is told what happens to the tasks, and may add a part to each
+//! [attachment](crate::task::attachment).
+//!
+//! Pools call their observers through `dyn`, and only methods of the builder make one. So a program that calls none of these methods
+//! does not contain what they need.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::keeper::due::{Keeper, UserCode};
+use crate::observe::hooks::Hooks;
+use crate::report::Report;
+use crate::stats::Stats;
+use crate::sync::Mutex;
+use crate::sync::unwind::{Contained, discard};
+use crate::task::attachment::{Enter, Submission};
+use crate::thread::identity::PoolId;
+
+/// See the [module's documentation](self).
+pub(crate) trait Observe: Send + Sync {
+    /// A task is submitted, on this thread. Returns its part of the task's attachment. `None`: nothing is kept for it. May panic.
+    fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
+
+    /// The innermost task of the pool on this thread enters a blocking region, or leaves it.
+    fn set_blocked(&self, _is_blocked: bool) {}
+
+    /// An immediate shutdown has emptied the queue.
+    fn forget_queued(&self) {}
+
+    /// The keeper looks for stalls in the pool of this name, as the observer has asked it to. Returns what the helper runs then.
+    fn look_for_stalls(&self, _pool: &str, _stats: &dyn Fn() -> Stats) -> Option<UserCode> {
+        None
+    }
+
+    /// Returns what the tasks of the pool of this name do, if this observer knows.
+    fn report(&self, _pool: &str, _stats: Stats) -> Option<Report> {
+        None
+    }
+}
+
+/// Makes the tracker of a pool.
+pub(crate) type TrackerFactory =
+    Arc<dyn Fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe> + Send + Sync>;
+
+/// A hook of the user's that captures the submitter's context. What it returns enters the context.
+impl<F, E, G> Observe for Contained<F>
+where
+    F: Fn() -> E + Send + Sync,
+    E: Fn() -> G + Send + Sync + 'static,
+    G: 'static,
+{
+    fn submitted(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
+        Some(Box::new(Context(Mutex::new(Some(Arc::new(self.get()()))))))
+    }
+}
+
+/// A captured context, until its task ends: its destructor is the user's too, and must not run where the last waker, or a stale entry, is
+/// dropped.
+struct Context<E>(Mutex<Option<Arc<E>>>);
+
+impl<E, G> Enter for Context<E>
+where
+    E: Fn() -> G + Send + Sync,
+    G: 'static,
+{
+    fn enter(&self) -> Box<dyn Any> {
+        let context = self.0.lock().clone().expect("a task that has ended is not entered");
+        Box::new(context())
+    }
+
+    fn end(&self) {
+        let context = self.0.lock().take();
+        discard(context);
+    }
+}
