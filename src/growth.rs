@@ -44,10 +44,24 @@ pub enum Growth {
     /// not set, with a `max_size` of 512
     /// (511 on a 32-bit system).
     ///
-    /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task waits for anything else: in a lock,
-    /// a read, a channel or `thread::sleep`, whether or not that is marked as [`blocking`](crate::blocking()). Within `max_size` the pool
-    /// lets as many workers run as keep the CPUs busy: a few for tasks that compute, hundreds for tasks that wait, and what is
-    /// right for a mixture of them. [`measured`](Self::measured) sets another number than that of the CPUs.
+    /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task
+    /// waits for anything else: in a lock, a read, a channel or `thread::sleep`, whether or not
+    /// that is marked as [`blocking`](crate::blocking()). Within `max_size` the pool lets as many
+    /// workers run as keep the CPUs busy: a few for tasks that compute, hundreds for tasks that
+    /// wait, and what is right for a mixture of them, as far as more have helped.
+    /// [`measured`](Self::measured) sets another number than that of the CPUs.
+    ///
+    /// More workers do not help tasks that wait for one lock, or for one of ten connections. If an
+    /// eighth of the sleepers or more wait for another thread, the pool tries a larger number, or a
+    /// smaller one, and keeps it if that pays: by how many tasks end in a time. It repeats that
+    /// after growing pauses. Tasks that wait for queued ones end all the same: if no task ends at
+    /// all, the number grows. In the queue of a disk it keeps about eight workers for each CPU.
+    /// Only Linux and Android tell what a thread sleeps for; elsewhere, and beside the tasks of a
+    /// view's reserve, the pool takes every sleeper for one that more workers help.
+    ///
+    /// Several such pools in one process do not know of each other: with tasks that compute, each
+    /// keeps as many workers awake as there are CPUs. A quota of CPU time (a cgroup's) that is used
+    /// up is no reason for more: a thread that waits for the next period is awake.
     ///
     /// While tasks are queued and as many workers run, the keeper measures every millisecond or more. That takes under 1 % of a CPU,
     /// and up to ten times as much while the number changes. Otherwise the keeper sleeps. After a measurement the number of workers that may

@@ -115,7 +115,8 @@
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size` workers are runnable, no
 //!    task stays queued behind busy ones: an idle worker is woken or a thread is started, at once or, with
-//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than CPUs are awake. The
+//!    [`Growth::Stalled`], after its delay, or, with [`Growth::Measured`], while fewer workers than
+//!    CPUs are awake, and as far as more have helped. The
 //!    submitter wakes the idle worker, or the worker that was woken last does, once it has taken its task. If the system gives a woken
 //!    worker, or the thread that wakes it, no CPU, the tasks behind its own start late, although other workers are idle.
 //!    (A future woken during its own poll waits for the end of that poll; one that the poll of another future has woken may wait for the end of that for a moment. A task of a [`View`]
@@ -171,7 +172,8 @@
 //! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes an idle worker, the one with the
 //! lowest [index](worker_index()).
 //! If none is idle and fewer than `max_size` run, it starts one. A pool whose sizes are not set finds the number itself: with
-//! [`Growth::Measured`], as many workers run as keep the CPUs busy, however many of their tasks sleep. A worker that was idle for `keep_alive` ends if there are
+//! [`Growth::Measured`], as many workers run as keep the CPUs busy, however many of their tasks
+//! sleep, as far as more of them help. A worker that was idle for `keep_alive` ends if there are
 //! more than `core_size`. `core_size` is only a number: no worker is marked as a core worker. All three values can be
 //! changed while the pool works.
 //!
@@ -300,7 +302,7 @@ pub use map::{Map, MapStream};
 pub use permit::Permit;
 pub use pool::ThreadPool;
 pub use priority::Priority;
-pub use report::{Report, RunningThread, TaskInfo, TaskState};
+pub use report::{Report, RunningThread, TaskInfo, TaskState, Wait};
 pub use scope::{Scope, ScopedJoinHandle};
 pub use stats::Stats;
 pub use token::{CancellationToken, Cancelled};

@@ -16,10 +16,10 @@ use crate::stats::Stats;
 /// pool `resolver`: 2 workers, 0 idle, 2 blocked, 1 task queued, 0 futures pending
 /// worker 0, thread `resolver-0`:
 ///     closure submitted at src/main.rs:12:20, runs for 61 ms, blocked
-///     asleep, has used 0 ms of CPU time
+///     asleep, has used 0 ms of CPU time, waits for another thread
 /// worker 1, thread `resolver-1`:
 ///     closure submitted at src/main.rs:17:21, runs for 61 ms, blocked
-///     asleep, has used 0 ms of CPU time
+///     asleep, has used 0 ms of CPU time, waits for another thread
 /// waiting longest: closure submitted at src/main.rs:20:10, queued for 60 ms
 /// ```
 ///
@@ -84,9 +84,37 @@ pub struct RunningThread {
     /// Whether the thread sleeps: its innermost task waits for anything but a CPU, whether or not it is in a blocking region. `None` where
     /// the system does not tell (see [`Growth::Measured`](crate::Growth::Measured)).
     pub is_asleep: Option<bool>,
+    /// What the thread sleeps for. `None` if it is awake, or where the system does not tell: only
+    /// Linux and Android do.
+    pub waits_for: Option<Wait>,
     /// The CPU time that the thread has used since it began its outermost task. The rest of that time it slept, or waited for a CPU.
     /// `None` as for `is_asleep`.
     pub cpu_time: Option<Duration>,
+}
+
+/// What a thread sleeps for, in a [`RunningThread`]. Under
+/// [`Growth::Measured`](crate::Growth::Measured) more workers have to pay for themselves if they
+/// sleep for the first two.
+///
+/// ```
+/// use elastipool::{ThreadPool, Wait};
+///
+/// let pool = elastipool::Builder::new().track_tasks(true).build();
+/// let locked = |report: elastipool::Report| {
+///     report.running.iter().filter(|thread| thread.waits_for == Some(Wait::Thread)).count()
+/// };
+/// println!("{:?} threads wait for others", pool.report().map(locked));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Another thread: a lock, a channel, a condition variable. Also a blocking client whose
+    /// connections another thread serves.
+    Thread,
+    /// A disk.
+    Disk,
+    /// Anything else: a timer, a socket, a pipe, another process.
+    Outside,
 }
 
 /// A task in a [`Report`].
@@ -189,7 +217,12 @@ impl fmt::Display for RunningThread {
         }
         let (Some(is_asleep), Some(used)) = (self.is_asleep, self.cpu_time) else { return Ok(()) };
         let state = if is_asleep { "asleep" } else { "awake" };
-        write!(f, "\n    {state}, has used {} ms of CPU time", used.as_millis())
+        write!(f, "\n    {state}, has used {} ms of CPU time", used.as_millis())?;
+        match self.waits_for {
+            Some(Wait::Thread) => f.write_str(", waits for another thread"),
+            Some(Wait::Disk) => f.write_str(", waits for a disk"),
+            _ => Ok(()),
+        }
     }
 }
 

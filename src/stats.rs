@@ -63,6 +63,11 @@ pub struct Stats {
     /// lock, a read, a channel or a sleep. As measured last, a few milliseconds ago; 0 while no task is queued, since nothing is
     /// measured then.
     pub asleep: usize,
+    /// Of those `asleep`, the ones that wait for another thread: in a lock, a channel or a
+    /// condition variable. Only Linux and Android tell.
+    pub asleep_on_threads: usize,
+    /// Of those `asleep`, the ones that wait for a disk. Only Linux and Android tell.
+    pub asleep_on_disks: usize,
     /// Workers that are not idle, blocked or `asleep`. While that is measured, they run or wait for a CPU.
     pub awake: usize,
     /// The most workers that were in blocking regions at the same time. May be off by workers that entered or left one at

@@ -6,14 +6,31 @@
 //!   measurement: by the ratio of `n` to the larger of these, and doubled at most. Of a load of which a constant share is awake, that is
 //!   the right number, so it approaches this from below. A raise waits until the workers of the last one run, so it does not act twice on
 //!   one measurement.
-//! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep, `n`, and half of the slack.
+//! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep on
+//!   average, `n`, and half of the slack. From then on one change follows another only after a
+//!   [`Turn`], and goes by what was awake and used on average in it: at a moment a herd of workers
+//!   may sleep, or wake up together. That ends if half of the CPUs are unused, or few tasks end.
 //! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the number comes to rest.
 //!
 //! After a change from tasks that sleep to tasks that compute, too many run for two measurements, each with one task.
 //!
+//! # Sleepers that contend
+//! A disk's queue gets no shorter by workers: eight for each of `n` may be in it. The number is not
+//! raised above that, and lowered from twice as many.
+//!
+//! What sleeps until another thread wakes it may wait for something that more workers do not bring,
+//! such as a lock, or for something that they do, such as a reply. If an eighth of the sleepers do,
+//! the rate at which tasks end decides: see [`Climb`].
+//!
+//! Each of several pools in a process counts its own workers as awake: with tasks that compute,
+//! each keeps `n` of them, and they share the CPUs.
+//!
 //! Where the system tells only how much CPU time each worker has used, those that have used some since the last measurement are awake. Where it
 //! does not tell that either, none is awake if no worker has taken a task since then, and all are otherwise: the number grows when the
 //! tasks stall.
+
+use std::mem;
+use std::time::Duration;
 
 /// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that ends its task and one that
 /// begins are both awake. Speed only.
@@ -23,14 +40,19 @@ const SLACK: f64 = 2.0;
 const USED: f64 = 0.95;
 
 /// What a measurement found.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measurement {
     /// Workers that run tasks, and are not in declared regions.
     pub(crate) running: usize,
     /// How many of these are awake, by estimation.
     pub(crate) awake: f64,
+    /// How many sleep until another thread wakes them, and how many in the queue of a disk.
+    pub(crate) on: [f64; 2],
     /// How many CPUs they have used on average since the last measurement. While workers start, which takes a CPU too: as `awake`.
     pub(crate) used: f64,
+    /// How many tasks have ended since the last measurement, and how long ago it was.
+    pub(crate) ended: usize,
+    pub(crate) elapsed: Duration,
     /// Whether a task is queued.
     pub(crate) has_work: bool,
     /// Whether one waits because as many workers run as may.
@@ -41,17 +63,49 @@ impl Measurement {
     pub(crate) fn asleep(&self) -> f64 {
         (self.running as f64 - self.awake).max(0.0)
     }
+
+    pub(crate) fn sleepers(&self) -> Asleep {
+        let [all, on_threads, on_disks] =
+            [self.asleep(), self.on[0], self.on[1]].map(|number| number.round() as usize);
+        Asleep { all, on_threads, on_disks }
+    }
+}
+
+/// How many of the running workers sleep, and of these how many until another thread wakes them, or
+/// in the queue of a disk.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Asleep {
+    pub(crate) all: usize,
+    pub(crate) on_threads: usize,
+    pub(crate) on_disks: usize,
 }
 
 /// What earlier measurements have found, as far as the next decision depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Controller {
-    /// The average of workers awake, where more than `n` count as `n`. `None` before the first measurement.
-    mean: Option<f64>,
+    /// The averages of workers awake, where more than `n` count as `n`, of those asleep, of those
+    /// that wait for another thread, and for a disk. `None` before the first measurement.
+    means: Option<[f64; 4]>,
     /// Whether too many were awake at the last measurement.
     was_over: bool,
     /// Whether too few were, while a task was queued.
     was_under: bool,
+    /// Since the number was lowered.
+    turn: Option<Turn>,
+    climb: Climb,
+}
+
+/// The time in which as many tasks end as run: what it shows holds for all tasks, and not only for
+/// a herd that wakes up together.
+#[derive(Debug, Default)]
+struct Turn {
+    /// How many tasks end in what is left of it.
+    left: usize,
+    seconds: f64,
+    /// The seconds times the workers awake, where more than `n` count as `n`, and times the CPUs
+    /// used.
+    awake: f64,
+    used: f64,
 }
 
 /// By how many more than `n` the workers awake may be without a change. The more of them sleep, the more wake up at the same time, and
@@ -66,33 +120,227 @@ impl Controller {
         *self = Controller::default();
     }
 
-    /// Returns how many workers may run, so that `n` are awake. So far `allowed` may.
-    pub(crate) fn next(&mut self, allowed: usize, n: usize, measured: Measurement) -> usize {
+    /// Returns how many workers may run, so that `n` are awake. So far `allowed` may. The pool's
+    /// sizes bound the number: it is not raised above `max_size`.
+    pub(crate) fn next(
+        &mut self,
+        allowed: usize,
+        n: usize,
+        (core_size, max_size): (usize, usize),
+        measured: Measurement,
+    ) -> usize {
         let wanted = n as f64;
-        let awake = measured.awake.min(wanted);
-        let mean = self.mean.map_or(awake, |mean| (mean + awake) / 2.0);
-        self.mean = Some(mean);
-        let slack = slack(&measured);
-        let is_over = measured.awake > wanted + slack;
-        if is_over && self.was_over {
-            self.was_over = false;
-            self.was_under = false;
-            let fitting = (measured.asleep() + wanted + slack / 2.0) as usize;
+        let found = [measured.awake.min(wanted), measured.asleep(), measured.on[0], measured.on[1]];
+        let mut means = self.means.unwrap_or(found);
+        means.iter_mut().zip(found).for_each(|(mean, found)| *mean = (*mean + found) / 2.0);
+        self.means = Some(means);
+        let [mean, asleep, on_threads, on_disks] = means;
+        let least = core_size.max(2 * n);
+        // Fewer may be the estimate's noise, or locks that are held for a moment.
+        let contends = allowed >= least && on_threads > asleep / 8.0;
+        if contends {
+            self.turn = None;
+        }
+        let mut level = mean.max(measured.used);
+        let is_over = measured.awake > wanted + slack(&measured);
+        let was_over = mem::replace(&mut self.was_over, is_over);
+        if let Some(turn) = &mut self.turn {
+            let seconds = measured.elapsed.as_secs_f64();
+            turn.left = turn.left.saturating_sub(measured.ended);
+            turn.seconds += seconds;
+            turn.awake += found[0] * seconds;
+            turn.used += measured.used.min(wanted) * seconds;
+            if turn.left > 0 && turn.seconds < LONGEST_GAP {
+                return allowed;
+            }
+            level = turn.awake.max(turn.used) / turn.seconds;
+            // Tasks that leave half of the CPUs unused are others.
+            let goes_on = turn.left == 0 && level > wanted / 2.0;
+            self.turn = goes_on.then(|| Turn { left: allowed, ..Turn::default() });
+        }
+        if is_over && was_over {
+            (self.was_over, self.was_under) = (false, false);
+            self.turn = Some(Turn { left: measured.running, ..Turn::default() });
+            let fitting = (asleep + wanted + slack(&measured) / 2.0) as usize;
             return allowed.min(fitting.max(n));
         }
-        self.was_over = is_over;
-        let level = mean.max(measured.used);
+        // A disk serves few requests at a time, and each brings a buffer.
+        let disk = 4.0 * least as f64;
+        let queued = on_disks.min(measured.on[1]);
+        if queued > 2.0 * disk {
+            return allowed
+                .min(measured.running.saturating_sub((queued - disk) as usize).max(least));
+        }
         self.was_under = measured.has_work && level < USED * wanted;
+        let mut raised = allowed;
         if measured.is_short && self.was_under {
             let factor = (wanted / level).min(2.0);
-            return ((allowed as f64 * factor) as usize).max(allowed + 1);
+            raised = ((allowed as f64 * factor) as usize).max(allowed + 1);
+            if on_disks > 0.0 {
+                let room = (disk - on_disks.max(measured.on[1])).max(0.0);
+                raised = raised.min(allowed + room as usize);
+            }
+            raised = raised.min(max_size.max(allowed));
         }
-        allowed
+        if !contends {
+            self.climb = Climb::default();
+            return raised;
+        }
+        self.climb.next(allowed, raised, least, measured)
     }
 
     /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the number is not the largest one.
     pub(crate) fn is_undecided(&self, may_rise: bool) -> bool {
-        self.was_over || (may_rise && self.was_under)
+        self.was_over
+            || self.climb.before.is_some()
+            || (may_rise && self.was_under && self.climb.stands == 0)
+    }
+}
+
+/// How many tasks end in a round at least: fewer may be chance. Also for how many rounds a number
+/// stands at most.
+const MANY: usize = 32;
+
+/// While no task ends at all: the pause before the next raise, for each worker. A task that 64
+/// others wait for starts after some 8 milliseconds, and one that waits in a lock for less than
+/// that gets few companions.
+const BLIND: f64 = 50e-6;
+
+/// The longest time without an end, in seconds, after which tasks may wait for queued ones. So such
+/// a wait ends within a second.
+const LONGEST_GAP: f64 = 0.5;
+
+/// The search for the number while many of the sleepers wait for another thread.
+///
+/// It compares the rates at which tasks end in *rounds*, in each of which about as many tasks end
+/// as workers run.
+/// - A change to a larger number **pays** if the rate grows with the fourth root of the number, or
+///   more: 1.19 times the ends for twice the workers, since less cannot be told from chance. Half
+///   of the number is tried, too, and pays if it loses no more than the eighth root: 8 %. After a
+///   change that pays comes the next one in the same direction.
+/// - After one that does not, the number before **stands** for some rounds, twice as many each time
+///   up to a bound: under a constant load the trials become rare. If tasks end half as often as
+///   before, or twice, they are other tasks, and it stands no longer.
+/// - If **no task ends** for a time that is long for these tasks, they may wait for queued ones:
+///   the number doubles without evidence, after pauses that grow with it. The first end gives a
+///   bound of the rate of fewer workers, which the next round is compared with.
+#[derive(Debug, Default)]
+struct Climb {
+    number: usize,
+    /// Whether a task has ended in this round. How many have ended since then, and in how many
+    /// seconds: so tasks that end together are counted for the time that they have taken.
+    is_open: bool,
+    ended: usize,
+    seconds: f64,
+    /// The number before a change, and the rate at which tasks ended then. While none has ended
+    /// since: the seconds since then.
+    before: Option<(usize, f64)>,
+    is_blind: bool,
+    /// The seconds since a task has ended, or the number was raised since none had. The most of
+    /// these so far.
+    gap: f64,
+    longest: f64,
+    is_down: bool,
+    /// For how many rounds the number stands, and the rate then. How many rounds it stands the next
+    /// time.
+    stands: usize,
+    rate: f64,
+    rounds: usize,
+}
+
+impl Climb {
+    fn begin_round(&mut self, number: usize, before: Option<(usize, f64)>) -> usize {
+        (self.number, self.before) = (number, before);
+        (self.is_open, self.ended, self.seconds) = (false, 0, 0.0);
+        number
+    }
+
+    /// `raised`: what the number would be if nothing contended.
+    fn next(
+        &mut self,
+        allowed: usize,
+        raised: usize,
+        least: usize,
+        measured: Measurement,
+    ) -> usize {
+        let seconds = measured.elapsed.as_secs_f64();
+        if self.number != allowed {
+            *self = Climb { number: allowed, ..Climb::default() };
+        }
+        // All tasks run: nothing is to be found out.
+        if !measured.has_work {
+            self.is_blind = false;
+            return self.begin_round(allowed, None);
+        }
+        self.gap += seconds;
+        if self.is_blind {
+            self.before = self.before.map(|(number, since)| (number, since + seconds));
+        }
+        if measured.ended > 0 {
+            self.longest = self.longest.max(mem::take(&mut self.gap));
+            if mem::take(&mut self.is_blind) {
+                // As if each had ended a task just now.
+                self.before = self.before.map(|(number, since)| (number, number as f64 / since));
+            }
+        }
+        let usual = (4.0 * self.longest).min(LONGEST_GAP);
+        if self.gap >= usual.max(BLIND * allowed as f64) && raised > allowed {
+            let before = self.before.filter(|_| self.is_blind).unwrap_or((allowed, self.gap));
+            (self.is_blind, self.is_down, self.stands, self.gap) = (true, false, 0, 0.0);
+            return self.begin_round(raised, Some(before));
+        }
+        // Some are still starting, or have to end their tasks first.
+        if !measured.is_short || measured.running > allowed + 1 || self.is_blind {
+            return allowed;
+        }
+        if !self.is_open {
+            self.is_open = measured.ended > 0;
+            return allowed;
+        }
+        self.ended += measured.ended;
+        self.seconds += seconds;
+        let (number, rate) = self.before.unwrap_or((allowed, self.rate / 2.0));
+        let root = (allowed as f64 / number as f64).sqrt().sqrt();
+        let needed = rate * if self.is_down { root.sqrt() } else { root };
+        let round = MANY.max(allowed).max(number) as f64;
+        if measured.ended == 0 || (self.ended as f64) < round && self.seconds * needed < round {
+            return allowed;
+        }
+        let mut rate = self.ended as f64 / self.seconds;
+        if self.stands > 0 && (needed..=4.0 * needed).contains(&rate) {
+            self.stands -= 1;
+            self.rate = (self.rate + rate) / 2.0;
+            if self.stands > 0 {
+                return self.begin_round(allowed, None);
+            }
+            rate = self.rate;
+        } else if self.stands > 0 {
+            // Other tasks.
+            (self.stands, self.rounds) = (0, 0);
+        } else if self.before.is_some() {
+            if rate < needed {
+                return self.stand(number, self.before.map_or(rate, |before| before.1));
+            }
+            self.rounds = 0;
+        }
+        for _ in 0..2 {
+            let next = if self.is_down { (allowed / 2).max(least) } else { raised };
+            if next != allowed {
+                return self.begin_round(next, Some((allowed, rate)));
+            }
+            if self.before.is_some() {
+                break;
+            }
+            self.is_down = !self.is_down;
+        }
+        self.stand(allowed, rate)
+    }
+
+    fn stand(&mut self, number: usize, rate: f64) -> usize {
+        self.is_down = !self.is_down;
+        self.rounds = (2 * self.rounds).clamp(MANY / 4, MANY);
+        (self.stands, self.rate) = (self.rounds, rate);
+        self.begin_round(number, None)
     }
 }
 

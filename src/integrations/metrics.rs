@@ -51,7 +51,7 @@ impl ThreadPool {
     ///
     /// Call it before each scrape, or every few seconds. The names are those of the fields of [`Stats`](crate::Stats), after
     /// `elastipool_`; those of counters end with `_total`. Gauges: `workers`, `idle`, `blocked`, `peak_blocked`, `peak_workers`,
-    /// `queued`, `active`, `pending`, `allowed`, `awake`, `asleep`. Counters: `completed_total`, `panicked_total`, `cancelled_total`, `expired_total`,
+    /// `queued`, `active`, `pending`, `allowed`, `awake`, `asleep`, `asleep_on_threads`, `asleep_on_disks`. Counters: `completed_total`, `panicked_total`, `cancelled_total`, `expired_total`,
     /// `handed_back_total`, `rejected_total`, `threads_started_total`, `threads_retired_total`, `threads_refused_total`. They have
     /// the label `pool` with the pool's name and, for the handle of a [`View`](crate::View), the label `view` with its name.
     ///
@@ -86,7 +86,9 @@ impl ThreadPool {
                 peak_workers "the most workers alive" queued "tasks that wait for a worker"
                 active "tasks that run" pending "futures that wait to be woken"
                 allowed "workers that may run" awake "workers that run or wait for a CPU"
-                asleep "workers that sleep in their tasks";
+                asleep "workers that sleep in their tasks"
+                asleep_on_threads "workers that sleep until another thread wakes them"
+                asleep_on_disks "workers that sleep in the queue of a disk";
             describe_counter counter absolute as u64, "_total":
                 completed "tasks that returned" panicked "tasks that panicked"
                 cancelled "tasks that were cancelled" expired "tasks that expired in the queue"

@@ -27,7 +27,7 @@ impl Builder {
     /// | level | message | more fields |
     /// |---|---|---|
     /// | DEBUG | the pool grows | `worker`, `workers`: the number of workers now |
-    /// | DEBUG | the number of workers follows the load ([`Growth::Measured`](crate::Growth::Measured)) | `allowed`: how many may run; `running`, `asleep`: as [measured](crate::Stats::asleep) |
+    /// | DEBUG | the number of workers follows the load ([`Growth::Measured`](crate::Growth::Measured)) | `allowed`: how many may run; `running`, `asleep`, `asleep_on_threads`, `asleep_on_disks`: as [measured](crate::Stats::asleep) |
     /// | DEBUG | worker starts; worker stops | `worker` |
     /// | DEBUG | worker retires | `worker`, `why`: surplus, excess, recycled or closed |
     /// | WARN | the system refused a thread | `error` |

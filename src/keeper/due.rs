@@ -6,9 +6,9 @@ use std::{cmp, mem};
 
 use futures_channel::oneshot;
 
-use crate::crew::awake::Controller;
+use crate::crew::awake::{Asleep, Controller};
 use crate::sync::parker::Parker;
-use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering};
+use crate::sync::{AtomicBool, Hint, Mutex, Ordering};
 
 /// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
 /// polls last as long, and a thousand looks a second cost little.
@@ -204,8 +204,8 @@ pub(crate) struct Sizing {
     pub(crate) has_rejected: Hint,
     /// Not before this.
     pub(crate) earliest: Mutex<Option<Instant>>,
-    /// How many workers slept at the last measurement.
-    pub(crate) asleep: Counter,
+    /// Who slept at the last measurement.
+    pub(crate) asleep: Mutex<Asleep>,
     /// Only the keeper locks it.
     pub(crate) state: Mutex<SizingState>,
 }
@@ -223,8 +223,9 @@ pub(crate) struct SizingState {
 /// A measurement that later ones compare with.
 pub(crate) struct Previous {
     pub(crate) at: Instant,
-    /// How many jobs the workers had begun.
+    /// How many jobs the workers had begun, and how many tasks ended.
     pub(crate) taken: usize,
+    pub(crate) ended: usize,
     pub(crate) running: usize,
 }
 
@@ -235,9 +236,9 @@ impl Sizing {
         self.is_asked.store(false, Ordering::Relaxed);
     }
 
-    /// How many of the running workers slept when the pool was measured last.
-    pub(crate) fn asleep(&self) -> usize {
-        self.asleep.get()
+    /// Who slept when the pool was measured last.
+    pub(crate) fn asleep(&self) -> Asleep {
+        *self.asleep.lock()
     }
 }
 

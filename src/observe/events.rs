@@ -3,6 +3,7 @@
 
 use std::io;
 
+use crate::crew::awake::Asleep;
 use crate::sync::unwind::Payload;
 
 /// See the [module's documentation](self).
@@ -11,7 +12,7 @@ pub(crate) enum Event<'a> {
     /// A thread was started for one more worker.
     Grown { index: usize, workers: usize },
     /// Measurements have changed the number of workers that may run.
-    Sized { allowed: usize, running: usize, asleep: usize },
+    Sized { allowed: usize, running: usize, asleep: Asleep },
     /// The system refused a thread, for this reason.
     Refused(String),
     /// A worker begins, on its own thread.
@@ -50,8 +51,9 @@ pub(crate) fn emit(pool: &str, event: Event<'_>) {
         Event::Grown { index, workers } => {
             debug!(target: TARGET, pool, worker = index, workers, "the pool grows");
         }
-        Event::Sized { allowed, running, asleep } => {
-            debug!(target: TARGET, pool, allowed, running, asleep, "the number of workers follows the load");
+        Event::Sized { allowed, running, asleep: Asleep { all: asleep, on_threads, on_disks } } => {
+            debug!(target: TARGET, pool, allowed, running, asleep, asleep_on_threads = on_threads, asleep_on_disks = on_disks,
+                "the number of workers follows the load");
         }
         Event::Refused(error) => {
             warn!(target: TARGET, pool, %error, "the system refused a thread");

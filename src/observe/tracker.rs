@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use crate::keeper::due::{Keeper, KeeperJob, PAUSE, UserCode};
 use crate::observe::hooks::Hooks;
 use crate::observe::observer::{Observe, TrackerFactory};
-use crate::report::{Report, RunningThread, TaskInfo, TaskState};
+use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
 use crate::stats::Stats;
+use crate::sync::probe::{self, ThreadState};
 use crate::sync::unwind::contain;
-use crate::sync::{Mutex, MutexGuard, probe};
+use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
 use crate::thread::identity::{PoolId, worker_index_of};
@@ -187,12 +188,19 @@ impl Observe for Arc<Tracker> {
             match threads.iter_mut().find(|(thread, _)| *thread == task.thread) {
                 Some((_, thread)) => thread.tasks.push(info),
                 None => {
+                    let state = task.probed.state();
                     let used = task.probed.cpu_nanos().zip(task.used_before);
                     let thread = RunningThread {
                         worker: task.worker,
                         name: task.name.clone(),
                         tasks: vec![info],
-                        is_asleep: task.probed.is_awake().map(|is_awake| !is_awake),
+                        is_asleep: state.map(|state| state != ThreadState::Awake),
+                        waits_for: match state {
+                            Some(ThreadState::AsleepOnThread) => Some(Wait::Thread),
+                            Some(ThreadState::AsleepOnDisk) => Some(Wait::Disk),
+                            Some(ThreadState::AsleepOutside) => Some(Wait::Outside),
+                            _ => None,
+                        },
                         cpu_time: used
                             .map(|(now, before)| Duration::from_nanos(now.saturating_sub(before))),
                     };

@@ -324,7 +324,10 @@ impl Shared {
         sums.describe(&mut stats, in_flight, self.queue_len());
         stats.rejected = self.rejected.get();
         stats.allowed = self.sizes.limit();
-        stats.asleep = self.sizing.asleep().min(now.running());
+        let asleep = self.sizing.asleep();
+        stats.asleep = asleep.all.min(now.running());
+        stats.asleep_on_threads = asleep.on_threads.min(stats.asleep);
+        stats.asleep_on_disks = asleep.on_disks.min(stats.asleep);
         stats.awake = now.running() - stats.asleep;
         stats
     }

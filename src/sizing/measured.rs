@@ -16,7 +16,7 @@ use std::cmp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::crew::awake::Measurement;
+use crate::crew::awake::{Asleep, Measurement};
 use crate::crew::counts::Snapshot;
 use crate::crew::metrics::WorkerMetrics;
 use crate::keeper::due::{KeeperJob, PAUSE, Previous, SizingState};
@@ -24,7 +24,7 @@ use crate::observe::events::Event;
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
 use crate::sync::Ordering;
-use crate::sync::probe::ThreadId;
+use crate::sync::probe::{ThreadId, ThreadState};
 use crate::task::ViewId;
 
 /// While the number stays as it is, the reading takes at most one part in so many of a CPU. The keeper's wake-up takes half as much again.
@@ -130,18 +130,23 @@ impl Shared {
         let is_told = used_before.is_some();
         // Without `/proc`, or while the process may open no more files, only the clocks tell, and only of a longer time: a worker that
         // has not run meanwhile is taken for asleep.
-        let tells_states = is_told && keeper.is_awake().is_some();
+        let tells_states = is_told && keeper.state().is_some();
         let has_work = self.is_short_of_workers();
         self.sizing.has_rejected.set(false);
         let limit = self.sizes.limit();
-        let measured = self.measure_workers(&mut state, begun, has_work, is_told);
+        let mut measured = self.measure_workers(&mut state, begun, has_work, is_told);
         // Later there is no measurement, and what this one finds says nothing of other tasks.
-        let asleep = if has_work { measured.asleep().round() as usize } else { 0 };
-        self.sizing.asleep.replace_alone(asleep);
-        // Those with reserved places were measured too.
+        let asleep = if has_work { measured.sleepers() } else { Asleep::default() };
+        *self.sizing.asleep.lock() = asleep;
+        // Those with reserved places were measured too. While there are any, the tasks that end may
+        // all be theirs.
         let reserved = self.policy.reserved_places();
+        if reserved > 0 {
+            measured.on = [0.0; 2];
+        }
         let allowed = (self.sizes.number() + reserved).max(self.sizes.core());
-        let next = state.controller.next(allowed, self.sizes.wanted_awake(), measured);
+        let (wanted, sizes) = (self.sizes.wanted_awake(), self.sizes.both());
+        let next = state.controller.next(allowed, wanted, sizes, measured);
         // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
         let next = self.policy.set_number(&self.sizes, next.saturating_sub(reserved));
@@ -183,36 +188,41 @@ impl Shared {
             let registry = self.registry.lock();
             (registry.busy(), registry.taken())
         };
+        let ended = taken.wrapping_sub(busy.len());
         state.number += 1;
         // What was found long before a measurement was asked for says nothing of these tasks.
         let is_old =
             self.sizing.earliest.lock().is_none_or(|earliest| now > earliest + UNTOLD_PAUSE * 10);
-        let last = state.last.replace(Previous { at: now, taken, running }).filter(|_| !is_old);
+        let last =
+            state.last.replace(Previous { at: now, taken, ended, running }).filter(|_| !is_old);
         if last.is_none() {
             state.controller.begin();
         }
-        let (awake, used) = match is_told {
+        let elapsed = last.as_ref().map_or(Duration::MAX, |last| now - last.at);
+        let (awake, on, used) = match is_told {
             true => {
-                let elapsed = last.as_ref().map_or(Duration::MAX, |last| now - last.at);
-                let (awake, cpus) = probe(&busy, state.number, elapsed);
+                let (awake, on, cpus) = probe(&busy, state.number, elapsed);
                 // The others look for a task, or are in their start hooks.
                 let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
                 let awake = (awake + without_task as f64).min(running as f64);
                 let is_settled = last.as_ref().is_some_and(|last| running <= last.running);
-                (awake, if is_settled { cpus } else { awake })
+                (awake, on, if is_settled { cpus } else { awake })
             }
             // A worker that has taken a task was awake.
-            false if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, 0.0),
-            false => (running as f64, running as f64),
+            false if last.as_ref().is_some_and(|last| last.taken == taken) => (0.0, [0.0; 2], 0.0),
+            false => (running as f64, [0.0; 2], running as f64),
         };
-        state.is_growing = has_work && !is_short && last.is_some_and(|last| running > last.running);
-        Measurement { running, awake, used, has_work, is_short }
+        state.is_growing = has_work && last.as_ref().is_some_and(|last| running > last.running);
+        let (elapsed, ended) =
+            last.map_or((Duration::ZERO, 0), |last| (elapsed, ended.wrapping_sub(last.ended)));
+        Measurement { running, awake, on, used, ended, elapsed, has_work, is_short }
     }
 }
 
-/// Estimates how many of the workers with a task are awake. Returns also how many CPUs they have used on average in the time `elapsed`
-/// since the last measurement.
-fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64, f64) {
+/// Estimates how many of the workers with a task are awake, sleep until another thread wakes them,
+/// and sleep in the queue of a disk. Returns also how many CPUs they have used on average in the
+/// time `elapsed` since the last measurement.
+fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64, [f64; 2], f64) {
     let (mut kinds, mut cpus) = ([Vec::new(), Vec::new()], 0.0);
     for worker in busy.iter().filter(|worker| !worker.is_in_region.get()) {
         // A worker of which the system tells nothing has ended meanwhile.
@@ -221,15 +231,23 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64,
         cpus += used.div_duration_f64(elapsed).min(1.0);
         kinds[usize::from(used > Duration::ZERO)].push(&worker.thread);
     }
-    let mut awake = 0.0;
+    let (mut awake, mut on) = (0.0, [0.0; 2]);
     for (threads, has_run) in kinds.iter().zip([false, true]) {
         let step = threads.len().div_ceil(SAMPLES).max(1);
         let asked = threads.iter().skip(number % step).step_by(step);
-        let count = asked.len();
-        let yes = asked.filter(|thread| thread.is_awake().unwrap_or(has_run)).count();
-        awake += (yes * threads.len()) as f64 / cmp::max(count, 1) as f64;
+        // Each one that is asked stands for so many.
+        let weight = threads.len() as f64 / cmp::max(asked.len(), 1) as f64;
+        for thread in asked {
+            match thread.state() {
+                Some(ThreadState::Awake) => awake += weight,
+                None if has_run => awake += weight,
+                Some(ThreadState::AsleepOnThread) => on[0] += weight,
+                Some(ThreadState::AsleepOnDisk) => on[1] += weight,
+                _ => {}
+            }
+        }
     }
-    (awake, cpus)
+    (awake, on, cpus)
 }
 
 #[cfg(all(test, not(elastipool_loom), any(target_os = "linux", target_vendor = "apple")))]
@@ -257,6 +275,9 @@ mod tests {
         begin.wait();
         pool.execute(|| ());
         thread::sleep(Duration::from_millis(100));
+        // They wait for another thread, so the first one only finds that no task ends.
+        shared.measure();
+        thread::sleep(Duration::from_millis(1));
         shared.measure();
         let allowed = pool.stats().allowed;
         end.wait();

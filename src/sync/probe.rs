@@ -1,9 +1,26 @@
-//! What the system knows of a thread: how much CPU time it has used, and whether it sleeps.
+//! What the system knows of a thread: how much CPU time it has used, whether it sleeps, and what
+//! for.
 //!
 //! A thread that waits for a CPU does not sleep, and neither does one that is stopped by a signal or a debugger. Any thread may
 //! ask about another one of its process. An answer about a thread that has exited is `None`, or that of a thread with its number.
 
 use crate::sync::Counter;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThreadState {
+    /// It runs, or waits for a CPU.
+    Awake,
+    /// It sleeps until another thread of the process wakes it: in a lock, a channel, a condition
+    /// variable.
+    AsleepOnThread,
+    /// It sleeps in the queue of a disk.
+    AsleepOnDisk,
+    /// It sleeps for anything else, such as a timer, a socket or a process.
+    AsleepOutside,
+    /// It sleeps, and the system does not tell what for.
+    Asleep,
+}
 
 /// The thread that was named last by [`set_current`](Self::set_current). Only probes read it, so models do not explore it.
 #[derive(Debug, Default)]
@@ -29,9 +46,9 @@ impl ThreadId {
         system::cpu_nanos(self.number()?)
     }
 
-    /// Whether the thread runs or waits for a CPU, and not for anything else. `None`: the system does not tell.
-    pub(crate) fn is_awake(&self) -> Option<bool> {
-        system::is_awake(self.number()?)
+    /// Returns what the thread does. `None`: the system does not tell.
+    pub(crate) fn state(&self) -> Option<ThreadState> {
+        system::state(self.number()?)
     }
 
     fn number(&self) -> Option<usize> {
@@ -44,6 +61,8 @@ mod system {
     use std::fs::File;
     use std::io::Read;
     use std::mem::MaybeUninit;
+
+    use super::ThreadState;
 
     #[allow(
         unsafe_code,
@@ -72,21 +91,63 @@ mod system {
         Some(seconds * 1_000_000_000 + nanos)
     }
 
-    /// Reads the third field of `stat`, after the name of the thread in parentheses: `S` and `D` sleep.
-    pub(super) fn is_awake(number: usize) -> Option<bool> {
+    /// The system calls that may wait for a disk.
+    const OF_DISKS: [libc::c_long; 10] = [
+        libc::SYS_read,
+        libc::SYS_readv,
+        libc::SYS_pread64,
+        libc::SYS_preadv,
+        libc::SYS_write,
+        libc::SYS_writev,
+        libc::SYS_pwrite64,
+        libc::SYS_pwritev,
+        libc::SYS_fsync,
+        libc::SYS_fdatasync,
+    ];
+
+    /// Reads `syscall`: `running`, or the number of the system call in which the thread sleeps. Of
+    /// those that may wait for a disk, and where this file cannot be read, the third field of
+    /// `stat` tells, after the name of the thread in parentheses: `S` and `D` sleep. `D` is a disk
+    /// only in such a call: a thread that starts or touches new memory sleeps like that, too, for a
+    /// moment.
+    pub(super) fn state(number: usize) -> Option<ThreadState> {
+        let call = read(number, "syscall").and_then(|start| {
+            let end = start.iter().position(|byte| byte.is_ascii_whitespace())?;
+            Some(std::str::from_utf8(&start[..end]).ok()?.parse::<libc::c_long>())
+        });
+        match call {
+            Some(Err(_)) => return Some(ThreadState::Awake),
+            // The last two are `futex_time64`, which only systems of 32 bits have, and
+            // `futex_waitv`.
+            Some(Ok(libc::SYS_futex | 422 | 449)) => return Some(ThreadState::AsleepOnThread),
+            Some(Ok(call)) if !OF_DISKS.contains(&call) => return Some(ThreadState::AsleepOutside),
+            _ => {}
+        }
         // The number has at most 10 digits, and the name at most 15 bytes.
+        let stat = read(number, "stat")?;
+        let end_of_name = stat.iter().rposition(|&byte| byte == b')')?;
+        Some(match (stat.get(end_of_name + 2)?, call) {
+            (b'S' | b'D', None) => ThreadState::Asleep,
+            (b'S', _) => ThreadState::AsleepOutside,
+            (b'D', _) => ThreadState::AsleepOnDisk,
+            _ => ThreadState::Awake,
+        })
+    }
+
+    /// Returns the start of the file about the thread.
+    fn read(number: usize, file: &str) -> Option<[u8; 40]> {
         let mut start = [0; 40];
-        let len =
-            File::open(format!("/proc/self/task/{number}/stat")).ok()?.read(&mut start).ok()?;
-        let end_of_name = start[..len].iter().rposition(|&byte| byte == b')')?;
-        let state = start.get(end_of_name + 2)?;
-        Some(!matches!(state, b'S' | b'D'))
+        let _ =
+            File::open(format!("/proc/self/task/{number}/{file}")).ok()?.read(&mut start).ok()?;
+        Some(start)
     }
 }
 
 #[cfg(all(target_vendor = "apple", not(any(elastipool_loom, miri))))]
 mod system {
     use std::mem::MaybeUninit;
+
+    use super::ThreadState;
 
     #[allow(
         unsafe_code,
@@ -122,16 +183,19 @@ mod system {
         Some(nanos(info.user_time) + nanos(info.system_time))
     }
 
-    pub(super) fn is_awake(port: usize) -> Option<bool> {
-        let sleeps = [libc::TH_STATE_WAITING, libc::TH_STATE_UNINTERRUPTIBLE];
-        let state = info(port)?.run_state;
-        Some(!sleeps.contains(&state))
+    pub(super) fn state(port: usize) -> Option<ThreadState> {
+        Some(match info(port)?.run_state {
+            libc::TH_STATE_WAITING | libc::TH_STATE_UNINTERRUPTIBLE => ThreadState::Asleep,
+            _ => ThreadState::Awake,
+        })
     }
 }
 
 /// In a model the time of a tick never passes, and every thread sleeps then.
 #[cfg(elastipool_loom)]
 mod system {
+    use super::ThreadState;
+
     pub(super) fn current() -> usize {
         1
     }
@@ -140,8 +204,8 @@ mod system {
         Some(0)
     }
 
-    pub(super) fn is_awake(_: usize) -> Option<bool> {
-        Some(false)
+    pub(super) fn state(_: usize) -> Option<ThreadState> {
+        Some(ThreadState::Asleep)
     }
 }
 
@@ -151,6 +215,8 @@ mod system {
     elastipool_loom
 )))]
 mod system {
+    use super::ThreadState;
+
     pub(super) fn current() -> usize {
         0
     }
@@ -159,7 +225,7 @@ mod system {
         None
     }
 
-    pub(super) fn is_awake(_: usize) -> Option<bool> {
+    pub(super) fn state(_: usize) -> Option<ThreadState> {
         None
     }
 }
@@ -171,7 +237,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use super::ThreadId;
+    use super::{ThreadId, ThreadState};
 
     fn tells() -> bool {
         cfg!(all(any(target_os = "linux", target_vendor = "apple"), not(miri)))
@@ -209,7 +275,7 @@ mod tests {
         }
         let (wake, gate) = mpsc::channel::<()>();
         let (waits, waiting) = named(move || gate.recv().unwrap());
-        assert!(becomes(|| waits.is_awake() == Some(false)));
+        assert!(becomes(|| waits.state().is_some_and(|state| state != ThreadState::Awake)));
         let used = waits.cpu_nanos().unwrap();
         let (stop, stopped) = mpsc::channel::<()>();
         let (computes, computing) = named(move || {
@@ -218,7 +284,7 @@ mod tests {
             }
         });
         for _ in 0..100 {
-            assert_eq!(computes.is_awake(), Some(true), "also while it has no CPU");
+            assert_eq!(computes.state(), Some(ThreadState::Awake), "also while it has no CPU");
         }
         let before = computes.cpu_nanos().unwrap();
         assert!(becomes(|| computes.cpu_nanos().unwrap() > before + 1_000_000));
@@ -229,17 +295,56 @@ mod tests {
         computing.join().unwrap();
     }
 
+    #[cfg(all(target_os = "linux", not(miri)))]
+    #[test]
+    fn the_kinds_of_waits_are_told_apart() {
+        use std::io::Read;
+        use std::os::unix::net::UnixStream;
+        use std::sync::{Condvar, Mutex};
+
+        let asleep = |id: &ThreadId, state| {
+            assert!(becomes(|| id.state() == Some(state)), "{state:?}: {:?}", id.state());
+        };
+        let lock = Arc::new(Mutex::new(()));
+        let held = lock.lock().unwrap();
+        let wanted = Arc::clone(&lock);
+        let (locks, locking) = named(move || drop(wanted.lock().unwrap()));
+        asleep(&locks, ThreadState::AsleepOnThread);
+        drop(held);
+        let pair = Arc::new((Mutex::new(false), Condvar::new()));
+        let waited = Arc::clone(&pair);
+        let (waits, waiting) = named(move || {
+            drop(waited.1.wait_while(waited.0.lock().unwrap(), |is_set| !*is_set).unwrap());
+        });
+        asleep(&waits, ThreadState::AsleepOnThread);
+        *pair.0.lock().unwrap() = true;
+        pair.1.notify_all();
+        let (mut socket, peer) = UnixStream::pair().unwrap();
+        let (reads, reading) = named(move || assert_eq!(socket.read(&mut [0]).unwrap(), 0));
+        asleep(&reads, ThreadState::AsleepOutside);
+        drop(peer);
+        let (stop, stopped) = mpsc::channel::<()>();
+        let (sleeps, sleeping) = named(move || {
+            while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        asleep(&sleeps, ThreadState::AsleepOutside);
+        drop(stop);
+        [locking, waiting, reading, sleeping].into_iter().for_each(|thread| thread.join().unwrap());
+    }
+
     #[test]
     fn nothing_is_known_of_a_thread_without_a_name() {
         let id = ThreadId::default();
-        assert_eq!((id.is_awake(), id.cpu_nanos()), (None, None));
+        assert_eq!((id.state(), id.cpu_nanos()), (None, None));
     }
 
     #[test]
     fn some_systems_tell() {
         let id = ThreadId::default();
         id.set_current();
-        assert_eq!(id.is_awake(), tells().then_some(true));
+        assert_eq!(id.state(), tells().then_some(ThreadState::Awake));
         assert_eq!(id.cpu_nanos().is_some(), tells());
     }
 }

@@ -255,6 +255,47 @@ fn tasks_that_compute_get_few_workers_while_no_file_can_be_opened() {
     finish(pool);
 }
 
+// ----- tasks that contend -----
+
+/// Not how many at most: each pool tries a larger number once in a while.
+#[cfg(target_os = "linux")]
+#[test]
+fn tasks_that_wait_for_one_lock_get_few_workers() {
+    let _alone = alone();
+    let pool = measured(2).build();
+    let lock = Arc::new(Mutex::new(()));
+    for _ in 0..600 {
+        let lock = Arc::clone(&lock);
+        pool.execute(move || {
+            let _held = lock.lock();
+            thread::sleep(millis(1));
+        });
+    }
+    wait_until("they wait for a thread", || pool.stats().asleep_on_threads > 0);
+    assert!(pool.join_timeout(LIMIT));
+    let stats = pool.stats();
+    assert!(stats.peak_workers <= 64, "{stats:?}");
+    finish(pool);
+}
+
+#[test]
+fn the_number_grows_again_after_tasks_that_wait_for_one_lock() {
+    let _alone = alone();
+    let pool = measured(2).build();
+    let lock = Arc::new(Mutex::new(()));
+    for _ in 0..100 {
+        let lock = Arc::clone(&lock);
+        pool.execute(move || {
+            let _held = lock.lock();
+            thread::sleep(millis(1));
+        });
+    }
+    // Behind them, with no pause between.
+    submit_interdependent(&pool, 80, || ()).into_iter().for_each(value);
+    assert!(pool.stats().peak_workers >= 80);
+    finish(pool);
+}
+
 // ----- when it measures -----
 
 #[cfg(target_os = "linux")]

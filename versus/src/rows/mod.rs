@@ -155,6 +155,26 @@ pub(crate) enum Row {
     LoadShort,
     /// A task each 1.2 ms that computes for 0.5 ms, sleeps for 5, and computes for 0.5: until it starts
     LoadOpen,
+    /// 1,000 tasks, each of which sleeps for 1 ms under one lock
+    LoadLock,
+    /// 1,000 tasks that compute for 0.5 ms, then sleep for 0.5 ms under one lock
+    LoadHalfLock,
+    /// 2,000 tasks that share ten connections, and hold one for 5 ms
+    LoadConnections,
+    /// 1,000 tasks that read 1 MiB each from the disk, past the page cache
+    LoadDisk,
+    /// 2,000 tasks that wait 10 ms for a reply of a thread outside
+    LoadReplies,
+    /// The same, 100 ms
+    #[value(name = "load-replies-100")]
+    #[serde(rename = "load-replies-100")]
+    LoadReplies100,
+    /// 1,024 tasks that wait 1 s for a reply
+    #[value(name = "load-replies-1000")]
+    #[serde(rename = "load-replies-1000")]
+    LoadReplies1000,
+    /// 1,000 tasks that read 256 KiB from the disk, compute for 0.3 ms, and write to a socket
+    LoadStages,
     /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have started
     Fill,
     /// 10,000 empty tasks at once
@@ -392,6 +412,9 @@ impl Row {
             Row::Tiny | Row::Mixed | Row::Waves | Row::Trickle => Kind::Elastic,
             Row::LoadCompute | Row::LoadSleep | Row::LoadHalf | Row::LoadPhases => Kind::Loads,
             Row::LoadWaits | Row::LoadShort | Row::LoadOpen => Kind::Loads,
+            Row::LoadLock | Row::LoadHalfLock | Row::LoadConnections => Kind::Loads,
+            Row::LoadDisk | Row::LoadReplies | Row::LoadReplies100 => Kind::Loads,
+            Row::LoadReplies1000 | Row::LoadStages => Kind::Loads,
             Row::FibHandles | Row::FibScopes | Row::Quicksort => Kind::Waiting,
             Row::ScopeTree | Row::Chunks | Row::Scope300k => Kind::Waiting,
             Row::Complete | Row::BlockingSleep | Row::BlockingNothing => Kind::Limits,
@@ -593,6 +616,10 @@ impl Row {
             Row::MemoryTask | Row::MemoryFuture => asked.iter().copied().take(1).collect(),
             // With fewer, they wait for ever.
             Row::LoadWaits => vec![128, 512],
+            Row::LoadLock | Row::LoadHalfLock | Row::LoadConnections => vec![2, 4, 8, 16, 64, 512],
+            Row::LoadDisk | Row::LoadStages => vec![2, 4, 8, 16, 64, 512],
+            // With fewer, they take minutes.
+            Row::LoadReplies | Row::LoadReplies100 | Row::LoadReplies1000 => vec![64, 512],
             _ if self.kind() == Kind::Loads => vec![2, 4, 8, 16, 32, 64, 128, 256, 512],
             _ if self.is_elastic() => vec![ELASTIC_LIMIT],
             _ if self.kind() == Kind::Scheduler => vec![scheduler::WORKERS],
@@ -705,6 +732,9 @@ impl Row {
             Row::LoadWaits => 64,
             Row::LoadShort => 20,
             Row::LoadOpen => 1_250,
+            Row::LoadLock | Row::LoadHalfLock | Row::LoadDisk | Row::LoadStages => 1_000,
+            Row::LoadReplies1000 => 1_024,
+            Row::LoadConnections | Row::LoadReplies | Row::LoadReplies100 => 2_000,
             // About the number of calls: the value of fib(30).
             Row::FibHandles | Row::FibScopes => 832_040,
             // Integers.
@@ -836,6 +866,11 @@ impl Row {
             Row::LoadWaits => Target::value(20.0),
             Row::LoadShort => Target::value(15.0),
             Row::LoadOpen => Target::ratio(2.0),
+            Row::LoadLock => Target::ratio(1.05),
+            Row::LoadHalfLock | Row::LoadConnections | Row::LoadDisk => Target::ratio(1.1),
+            Row::LoadReplies1000 | Row::LoadStages => Target::ratio(1.1),
+            Row::LoadReplies => Target::ratio(2.0),
+            Row::LoadReplies100 => Target::ratio(1.3),
             Row::FibHandles | Row::FibScopes => Target::ratio(4.0).and_threads(workers as u64 + 4),
             Row::Quicksort => Target::ratio(1.2),
             Row::ScopeTree | Row::Scope300k => Target::ratio(2.0),

@@ -66,13 +66,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
         Unit("sizing::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
-        "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'R' | b'S' | b'D'))",
+        "Some(Err(_)) => return Some(ThreadState::Awake)," => "Some(Err(_)) => return Some(ThreadState::AsleepOutside),",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");
     "measured: no thread sleeps", "src/sync/probe.rs",
-        "Some(!matches!(state, b'S' | b'D'))" => "Some(!matches!(state, b'D'))",
+        "422 | 449)) => return Some(ThreadState::AsleepOnThread)," => "422 | 449)) => return Some(ThreadState::Awake),",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_wait_for_each_other");
+    "measured: a lock is as a socket", "src/sync/probe.rs",
+        "Some(Ok(libc::SYS_futex | 422 | 449))" => "Some(Ok(422 | 449))",
+        Unit("probe::tests::the_kinds_of_waits"), Test("growth", "tasks_that_wait_for_one_lock_get_few");
     "measured: a worker of which only the clock is known sleeps", "src/sizing/measured.rs",
-        "unwrap_or(has_run)" => "unwrap_or(has_run && false)", Test("growth", "tasks_that_compute_get_few_workers_while_no_file");
+        "None if has_run =>" => "None if has_run && false =>", Test("growth", "tasks_that_compute_get_few_workers_while_no_file");
     "controller: the number is raised without a bound", "src/crew/awake.rs",
         "(wanted / level).min(2.0)" => "wanted / level", Unit("awake::tests::the_number_stays_within");
     "controller: the number is raised by one", "src/crew/awake.rs",
@@ -80,12 +83,33 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: a raise does not wait for the workers of the last one", "src/crew/awake.rs",
         "if measured.is_short && self.was_under {" => "if self.was_under {", Unit("awake::tests::nothing_is_raised");
     "controller: one measurement lowers the number", "src/crew/awake.rs",
-        "if is_over && self.was_over {" => "if is_over {", Unit("awake::tests::a_number_that_is_too_high");
+        "if is_over && was_over {" => "let _ = was_over;\n        if is_over {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: the number is never lowered", "src/crew/awake.rs",
-        "if is_over && self.was_over {" => "if false {", Unit("awake::tests::a_number_that_is_too_high");
+        "if is_over && was_over {" => "if is_over && was_over && false {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: the CPUs used since the last measurement do not count", "src/crew/awake.rs",
-        "let level = mean.max(measured.used);" => "let level = mean;", Unit("awake::tests::tasks_that_use_the_cpus");
+        "let mut level = mean.max(measured.used);" => "let mut level = mean;", Unit("awake::tests::tasks_that_use_the_cpus");
     "controller: there is no slack", "src/crew/awake.rs",
         "    SLACK + measured.asleep() / 2.0\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
         Unit("awake::tests::a_load_takes_about");
+    "controller: the number changes in the middle of a turn", "src/crew/awake.rs",
+        "if turn.left > 0 && turn.seconds" => "if false && turn.seconds", Unit("awake::tests::a_constant_load_comes");
+    "controller: a raise after a turn is judged by a moment", "src/crew/awake.rs",
+        "level = turn.awake.max(turn.used) / turn.seconds;" => "level += 0.0 * turn.awake.max(turn.used) / turn.seconds;",
+        Unit("awake::tests::a_moment_in_which_a_herd");
+    "controller: the queue of a disk has no bound", "src/crew/awake.rs",
+        "raised = raised.min(allowed + room as usize);" => "let _ = room;", Unit("awake::tests::more_workers_that_contend");
+    "controller: the number is not lowered for a disk", "src/crew/awake.rs",
+        "if queued > 2.0 * disk {" => "if queued > f64::MAX + disk {", Unit("awake::tests::few_of_many_workers");
+    "controller: workers that contend need not pay", "src/crew/awake.rs",
+        "if !contends {" => "if !contends || true {",
+        Unit("awake::tests::more_workers_that_contend"), Test("growth", "tasks_that_wait_for_one_lock_get_few");
+    "controller: no gain is enough", "src/crew/awake.rs",
+        "if rate < needed {" => "if rate < 0.0 * needed {", Unit("awake::tests::more_workers_that_contend");
+    "controller: workers of which no task ends get no others", "src/crew/awake.rs",
+        "BLIND * allowed as f64) && raised > allowed {" => "BLIND * allowed as f64) && raised > allowed && false {",
+        Unit("awake::tests::tasks_that_wait_for_queued"), Test("growth", "tasks_that_wait_for_each_other");
+    "controller: a smaller number is never tried", "src/crew/awake.rs",
+        "(allowed / 2).max(least)" => "allowed.max(least)", Unit("awake::tests::phases_may_change");
+    "controller: a number stands however the tasks change", "src/crew/awake.rs",
+        "(needed..=4.0 * needed).contains(&rate)" => "(0.0..=f64::INFINITY).contains(&rate)", Unit("awake::tests::phases_may_change");
 };
