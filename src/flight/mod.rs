@@ -1,6 +1,9 @@
-//! Which tasks are accepted and have not ended: the permits of a bounded queue, and the in-flight count.
+//! Which tasks are accepted and have not ended.
 //!
-//! It knows `sync`, `task` and, for the limit of permits, `crew`.
+//! It knows `sync`, `task` and, for the limit of permits, `crew`. Others use
+//!
+//! - `InFlight`: accept, finish and close, in one word, and the wait until it is quiet;
+//! - `Capacity`: the permits of a bounded queue, and the submitters that wait for them.
 
 pub(crate) mod capacity;
 pub(crate) mod in_flight;

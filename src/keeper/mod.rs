@@ -1,6 +1,11 @@
 //! What is due at a certain time: the jobs of the keeper, and what it saw when it last looked.
 //!
-//! It knows `sync` and, for what a measurement finds, `crew`. What the jobs do stands in `sched` and `sizing`.
+//! It knows `sync` and, for what a measurement finds, `crew`. What the jobs do stands in `sched`
+//! and `sizing`. Others use
+//!
+//! - `Keeper`: `ask` for a job at a time; its state under a lock, for the threads that do the jobs;
+//! - `Deadlines`: what expires at a certain time;
+//! - `Deferred`, `Stall` and `Sizing`: what the keeper saw when it last looked.
 
 pub(crate) mod deadlines;
 pub(crate) mod due;

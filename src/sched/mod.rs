@@ -1,25 +1,32 @@
 //! The scheduler of one pool: which worker runs, and what it runs next.
 //!
-//! It knows all rooms below it: `sync`, `queue`, `task`, `crew`, `thread`, `flight`, `keeper`, `observe` and `views`. The right to run
-//! (blocked workers, places) and the threads (starting, leaving) are part of this room, since both change the state of the whole pool.
+//! It knows all rooms below it: `sync`, `queue`, `task`, `crew`, `thread`, `flight`, `keeper`,
+//! `observe` and `views`. The right to run (blocked workers, places) and the threads (starting,
+//! leaving) are parts of this room: both change the state of the whole pool. Others use
+//!
+//! - `Shared`, the state of a pool, and `Config`;
+//! - `Route`: where a task goes; `OwnedRoute`, `TaskRoute` and `Origin` keep that;
+//! - `wait_for`: blocks the calling thread until a future is ready, in a region if it is a worker;
+//! - `context.rs`: what the calling thread is to the pool, and what it runs;
+//! - `relayed`: a future that threads of the pool wake.
 
 #![doc = include_str!("protocol.md")]
 
-pub(crate) mod attach;
+mod attach;
 pub(crate) mod compensate;
 pub(crate) mod context;
-pub(crate) mod deferred;
+mod deferred;
 pub(crate) mod helper;
-pub(crate) mod keeper;
-pub(crate) mod look;
+mod keeper;
+mod look;
 pub(crate) mod notify;
 pub(crate) mod place;
 pub(crate) mod poll_wait;
 pub(crate) mod region;
-pub(crate) mod resize;
-pub(crate) mod retire;
+mod resize;
+mod retire;
 pub(crate) mod route;
 pub(crate) mod shared;
-pub(crate) mod spawn;
+mod spawn;
 pub(crate) mod trampoline;
-pub(crate) mod worker;
+mod worker;
