@@ -7,6 +7,7 @@
 use crate::sync::Counter;
 
 /// What a thread does.
+#[allow(dead_code, reason = "not every system tells each of them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadState {
     /// It runs, or waits for a CPU.
