@@ -11,8 +11,10 @@ use crate::observe::hooks::Hooks;
 use crate::observe::tracker::{Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::shared::Config;
-use crate::sync::cpu::{count_cpus, cpus};
+use crate::sched::shared::{Config, EAGER, Growing, Shared};
+use crate::sizing::measured::MEASURED;
+use crate::sizing::stall::stalled;
+use crate::sync::cpu::count_cpus;
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
 
@@ -95,6 +97,7 @@ pub struct Builder {
     prefers_idle: bool,
     pub(crate) hooks: Hooks,
     stall_after: Option<Duration>,
+    look_for_stalls: Option<fn(&Shared)>,
     /// Only models about spinning set this: it makes models slow.
     #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
@@ -610,6 +613,7 @@ impl Builder {
         let hook = Arc::new(move |report: &Report| hook.get()(report));
         self.hooks.tracker = Some(Tracker::factory(Some(Watch { after, hook })));
         self.stall_after = Some(after);
+        self.look_for_stalls = Some(Shared::look_for_stalls);
         self
     }
 
@@ -624,10 +628,7 @@ impl Builder {
     /// ```
     #[track_caller]
     pub fn build(self) -> ThreadPool {
-        match self.try_build() {
-            Ok(pool) => pool,
-            Err(error) => panic!("{error}"),
-        }
+        built(self.try_build())
     }
 
     /// Builds the pool. Starts no thread.
@@ -651,8 +652,6 @@ impl Builder {
             Growth::Awake(awake) => Some(awake.max(1)),
             Growth::Eager | Growth::Stalled(_) => None,
         };
-        // Counted now, since that takes a while: otherwise the first submission would.
-        cpus();
         // Unset sizes follow from those that are set.
         let most = awake.into_iter().chain(self.max_size).min().unwrap_or(ThreadPool::MAX_SIZE);
         let core_size = self.core_size.unwrap_or_else(|| count_cpus().min(most));
@@ -662,12 +661,20 @@ impl Builder {
         };
         let max_size = self.max_size.unwrap_or(default_max.min(ThreadPool::MAX_SIZE));
         check_sizes(core_size, max_size)?;
+        let growing = match growth {
+            Growth::Eager => EAGER,
+            Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
+            Growth::Stalled(delay) => stalled(delay),
+            Growth::Measured | Growth::Awake(_) => MEASURED,
+        };
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
         let sizes = Sizes::new(core_size, max_size, keep_alive);
         let sizes = awake.into_iter().fold(sizes, Sizes::measured);
-        if growth == Growth::Stalled(Duration::ZERO) {
-            return Err(BuildError::StallZero);
-        }
+        self.build_with(sizes, growing)
+    }
+
+    /// Builds a pool of these sizes, which have been checked, without the code of other growths.
+    fn build_with(self, sizes: Sizes, growing: Growing) -> Result<ThreadPool, BuildError> {
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
@@ -683,7 +690,8 @@ impl Builder {
             queue_capacity: self.queue_capacity,
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size.unwrap_or_else(default_stack_size),
-            growth,
+            growing,
+            look_for_stalls: self.look_for_stalls.unwrap_or(|_| ()),
             prefers_idle: self.prefers_idle,
             #[cfg(not(elastipool_loom))]
             spins: true,
@@ -697,6 +705,22 @@ impl Builder {
             hooks: self.hooks,
         };
         Ok(ThreadPool::from_config(config, sizes))
+    }
+
+    /// Builds a pool of these sizes with [`Growth::Eager`].
+    #[track_caller]
+    fn build_sized(self, core_size: usize, max_size: usize, keep_alive: Duration) -> ThreadPool {
+        let sizes = || Sizes::new(core_size, max_size, keep_alive);
+        let checked = check_sizes(core_size, max_size);
+        built(checked.and_then(|()| self.build_with(sizes(), EAGER)))
+    }
+}
+
+#[track_caller]
+fn built(pool: Result<ThreadPool, BuildError>) -> ThreadPool {
+    match pool {
+        Ok(pool) => pool,
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -719,7 +743,7 @@ impl ThreadPool {
     /// ```
     #[track_caller]
     pub fn new(core_size: usize, max_size: usize, keep_alive: Duration) -> Self {
-        Builder::new().core_size(core_size).max_size(max_size).keep_alive(keep_alive).build()
+        Builder::new().build_sized(core_size, max_size, keep_alive)
     }
 
     /// Creates a pool like [`new`](Self::new), whose threads are named `{name}-{index}`.
@@ -741,8 +765,7 @@ impl ThreadPool {
         max_size: usize,
         keep_alive: Duration,
     ) -> Self {
-        let sizes = Builder::new().core_size(core_size).max_size(max_size);
-        sizes.keep_alive(keep_alive).name(name).build()
+        Builder::new().name(name).build_sized(core_size, max_size, keep_alive)
     }
 
     /// Creates a pool of a fixed size, named as by [`new`](Self::new): at most `size` workers run, and once started, they stay until the
@@ -759,7 +782,7 @@ impl ThreadPool {
     #[doc(alias("with_threads", "num_threads", "new_fixed"))]
     #[track_caller]
     pub fn fixed(size: usize) -> Self {
-        Builder::new().core_size(size).max_size(size).build()
+        Builder::new().build_sized(size, size, DEFAULT_KEEP_ALIVE)
     }
 
     /// Returns a [`Builder`] with the defaults.

@@ -77,10 +77,9 @@ impl Shared {
     fn run_job(self: &Arc<Self>, job: KeeperJob) {
         match job {
             KeeperJob::Threads => self.ask_for_threads(),
-            KeeperJob::Stalls => self.look_for_stalls(),
+            KeeperJob::Stalls => (self.config.look_for_stalls)(self),
             KeeperJob::Deferred => self.look_for_deferred(),
-            KeeperJob::Growth if self.sizes.follows_measurements() => self.measure(),
-            KeeperJob::Growth => self.look_for_progress(),
+            KeeperJob::Growth => (self.config.growing.look)(self),
             KeeperJob::Deadlines => self.expire_due(),
             KeeperJob::Helper => _ = self.try_start_helper(),
         }
@@ -186,7 +185,7 @@ impl Shared {
     }
 
     /// [`KeeperJob::Stalls`].
-    fn look_for_stalls(&self) {
+    pub(crate) fn look_for_stalls(&self) {
         for observer in &self.observers {
             if let Some(code) = observer.look_for_stalls(&self.config.name, &|| self.stats()) {
                 self.run_later(code);

@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 
 use crate::crew::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
-use crate::growth::Growth;
 use crate::keeper::due::KeeperJob;
 use crate::sched::shared::Shared;
 use crate::sched::spawn::StartError;
@@ -93,7 +92,7 @@ impl Shared {
             }
             if let (Some(delay), true) = (self.start_delay(now), notifier != Notifier::Keeper) {
                 // Relies on the keeper, which looks after the delay (race 42).
-                return self.leave_to_keeper(delay);
+                return (self.config.growing.ask)(self, delay);
             }
             let is_keeper = matches!(notifier, Notifier::Keeper | Notifier::KeeperLook);
             if is_keeper && self.keeper.is_starved() {
@@ -152,7 +151,7 @@ impl Shared {
     /// will look at the queue. A blocked worker may be one of those in a hook, and
     /// will not.
     pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
-        matches!(self.config.growth, Growth::Stalled(_))
+        self.config.growing.delay.is_some()
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
     }
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
@@ -13,7 +14,6 @@ use crate::crew::registry::Registry;
 use crate::crew::sizes::Sizes;
 use crate::flight::capacity::{Capacity, OwnWaits};
 use crate::flight::in_flight::{InFlight, Status};
-use crate::growth::Growth;
 use crate::keeper::deadlines::Deadlines;
 use crate::keeper::due::{Deferred, Keeper, Sizing, Stall};
 use crate::observe::events::Event;
@@ -31,6 +31,21 @@ use crate::thread::identity::PoolId;
 use crate::views::policy::Policy;
 use crate::views::view::{ViewCore, ViewJob};
 
+/// How the keeper takes part in growth. Only the builder's methods name these functions: so a program contains those that it asks
+/// for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growing {
+    /// Under [`Growth::Stalled`](crate::Growth::Stalled), the delay after which the keeper starts a worker for queued work.
+    pub(crate) delay: Option<Duration>,
+    /// Asks the keeper for a look after this time, if one may help.
+    pub(crate) ask: fn(&Shared, Duration),
+    /// [`KeeperJob::Growth`](crate::keeper::due::KeeperJob::Growth).
+    pub(crate) look: fn(&Arc<Shared>),
+}
+
+/// [`Growth::Eager`](crate::Growth::Eager): the keeper takes no part.
+pub(crate) const EAGER: Growing = Growing { delay: None, ask: |_, _| (), look: |_| () };
+
 /// The settings that a pool keeps for its whole life.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -38,7 +53,9 @@ pub(crate) struct Config {
     pub(crate) queue_capacity: Option<usize>,
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: usize,
-    pub(crate) growth: Growth,
+    pub(crate) growing: Growing,
+    /// [`KeeperJob::Stalls`](crate::keeper::due::KeeperJob::Stalls). Nothing, unless the pool tracks its tasks.
+    pub(crate) look_for_stalls: fn(&Shared),
     /// Whether a submission starts a core worker only if no other worker is free.
     pub(crate) prefers_idle: bool,
     /// Whether a worker spins for work before it becomes idle.

@@ -22,7 +22,7 @@ use crate::crew::metrics::WorkerMetrics;
 use crate::keeper::due::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::observe::events::Event;
 use crate::sched::notify::Notifier;
-use crate::sched::shared::Shared;
+use crate::sched::shared::{Growing, Shared};
 use crate::sync::Ordering;
 use crate::sync::probe::{ThreadId, ThreadState};
 use crate::task::ViewId;
@@ -37,6 +37,10 @@ const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
 const SAMPLES: usize = 4;
+
+/// What the keeper does under [`Growth::Measured`](crate::Growth::Measured).
+pub(crate) const MEASURED: Growing =
+    Growing { delay: None, ask: Shared::request_measurement, look: Shared::measure };
 
 impl Shared {
     /// Whether one more worker may run. Also asks for a measurement, as [`ask_if_all_run`](Self::ask_if_all_run) does: its answer may be
@@ -74,14 +78,14 @@ impl Shared {
     pub(crate) fn ask_to_measure(&self) {
         // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
         if !self.sizing.is_asked.load(Ordering::Relaxed) {
-            self.request_measurement();
+            (self.config.growing.ask)(self, PAUSE);
         }
     }
 
     #[cold]
-    fn request_measurement(&self) {
+    fn request_measurement(&self, pause: Duration) {
         if self.is_short_of_workers() {
-            self.measure_after(PAUSE);
+            self.measure_after(pause);
         }
     }
 

@@ -10,24 +10,25 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::crew::counts::Snapshot;
-use crate::growth::Growth;
 use crate::keeper::due::{KeeperJob, Progress};
 use crate::sched::notify::Notifier;
-use crate::sched::shared::Shared;
+use crate::sched::shared::{Growing, Shared};
 use crate::sync::Ordering;
+
+/// Returns what the keeper does under [`Growth::Stalled`](crate::Growth::Stalled).
+pub(crate) fn stalled(delay: Duration) -> Growing {
+    Growing { delay: Some(delay), ask: Shared::leave_to_keeper, look: Shared::look_for_progress }
+}
 
 impl Shared {
     /// The delay after which the keeper starts a worker for queued work. `None` if a worker is started at once.
     pub(crate) fn start_delay(&self, now: Snapshot) -> Option<Duration> {
-        match self.config.growth {
-            Growth::Stalled(delay) if now.running() > 0 && !self.is_below_core(now) => Some(delay),
-            _ => None,
-        }
+        self.config.growing.delay.filter(|_| now.running() > 0 && !self.is_below_core(now))
     }
 
     /// Makes the keeper look at the queue after the delay. The caller notifies.
     #[cold]
-    pub(crate) fn leave_to_keeper(&self, delay: Duration) {
+    fn leave_to_keeper(&self, delay: Duration) {
         // Race 42: relies on the look that is asked for, which comes after the end of that request.
         if self.stall.is_asked.load(Ordering::Relaxed) || !self.has_work() {
             return;
@@ -45,7 +46,7 @@ impl Shared {
     }
 
     /// [`KeeperJob::Growth`].
-    pub(crate) fn look_for_progress(self: &Arc<Self>) {
+    fn look_for_progress(self: &Arc<Self>) {
         let (taken, queued) = (self.registry.lock().taken(), self.work_len());
         let starts = {
             let mut progress = self.stall.progress.lock();

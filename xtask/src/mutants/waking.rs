@@ -59,14 +59,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                self.keeper.ask(KeeperJob::Growth, at);\n"
         => "                let _ = (KeeperJob::Growth, at);\n", Model("stalled::a_task_gets_a_worker");
     "growth: a task waits for the delay although all workers are blocked", "src/sizing/stall.rs",
-        "if now.running() > 0 && !self.is_below_core(now) =>"
-        => "if !self.is_below_core(now) =>", Model("stalled::a_region_versus");
+        "|_| now.running() > 0 && !self.is_below_core(now)"
+        => "|_| !self.is_below_core(now)", Model("stalled::a_region_versus");
     "growth: a task waits for the delay below core_size", "src/sizing/stall.rs",
-        "if now.running() > 0 && !self.is_below_core(now) =>"
-        => "if now.running() > 0 =>", Test("growth", "a_raised_core_size");
+        "|_| now.running() > 0 && !self.is_below_core(now)"
+        => "|_| now.running() > 0", Test("growth", "a_raised_core_size");
     "growth: a thread is started without a delay", "src/sched/notify.rs",
-        "                return self.leave_to_keeper(delay);\n"
-        => "                self.leave_to_keeper(delay);\n", Test("growth", "a_burst_of_tiny_tasks");
+        "                return (self.config.growing.ask)(self, delay);\n"
+        => "                (self.config.growing.ask)(self, delay);\n", Test("growth", "a_burst_of_tiny_tasks");
     "growth: each look starts one worker", "src/keeper/due.rs",
         "        self.step = self.step.saturating_mul(2);\n"
         => "", Unit("due::tests::the_starts_double");
