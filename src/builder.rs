@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::sched::shared::{Config, EAGER, Growing, Shared};
 use crate::sizing::measured::MEASURED;
 use crate::sizing::stall::stalled;
-use crate::sync::cpu::count_cpus;
+use crate::sync::cpu::{count_cpus, cpus};
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
 
@@ -675,6 +675,8 @@ impl Builder {
 
     /// Builds a pool of these sizes, which have been checked, without the code of other growths.
     fn build_with(self, sizes: Sizes, growing: Growing) -> Result<ThreadPool, BuildError> {
+        // Counted now, since that takes a while: otherwise the first submission would.
+        cpus();
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }

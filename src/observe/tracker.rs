@@ -157,7 +157,8 @@ impl Observe for Arc<Tracker> {
 
     /// Looks again later, unless there is no task.
     fn look_for_stalls(&self, pool: &str, stats: &dyn Fn() -> Stats) -> Option<UserCode> {
-        let stall = self.take_stall().zip(self.report(pool, stats()));
+        let report = || self.report(pool, stats());
+        let stall = self.take_stall().and_then(|hook| Some((hook, report()?)));
         let mut state = self.state.lock();
         state.is_watched = false;
         if state.queued > 0 || !state.running.is_empty() {

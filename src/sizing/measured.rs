@@ -77,7 +77,7 @@ impl Shared {
     #[inline]
     pub(crate) fn ask_to_measure(&self) {
         // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
-        if !self.sizing.is_asked.load(Ordering::Relaxed) {
+        if self.sizes.follows_measurements() && !self.sizing.is_asked.load(Ordering::Relaxed) {
             (self.config.growing.ask)(self, PAUSE);
         }
     }
