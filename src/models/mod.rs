@@ -20,6 +20,8 @@ mod hooks;
 mod local_queues;
 mod measured;
 mod notify;
+#[cfg(elastipool_shuttle)]
+mod pools;
 mod regions;
 mod retire;
 mod ring;
@@ -60,6 +62,10 @@ enum Configuration {
 }
 
 std::thread_local! {
+    /// What makes the schedule that runs.
+    #[cfg(elastipool_shuttle)]
+    static SEED: Cell<u64> = const { Cell::new(0) };
+
     /// That of the model which the thread explores. All threads of a model run on one thread of the system.
     static CONFIGURATION: Cell<Configuration> = const { Cell::new(Configuration::Reduced) };
 }
@@ -89,19 +95,17 @@ fn explore_as(
         let report = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
             report(info);
+            #[cfg(elastipool_shuttle)]
+            eprintln!("to run this schedule again: ELASTIPOOL_SEED={}", SEED.get());
             process::abort();
         }));
     });
-    let mut builder = loom::model::Builder::new();
-    let preemptions = *builder.preemption_bound.get_or_insert(preemptions);
-    // Bounds the steps of one execution. loom's own bound of 1000 is too low for the longest models.
-    builder.max_branches = builder.max_branches.max(5000);
     let executions = Arc::new(ExecutionCount::new(0));
     let counter = Arc::clone(&executions);
     let begin = Instant::now();
     CONFIGURATION.set(configuration);
     SHORT_INTERVAL.set((configuration == Configuration::Shipped).then_some(INTERVAL));
-    builder.check(move || {
+    let how = check(preemptions, move || {
         counter.fetch_add(1, Ordering::Relaxed);
         model();
     });
@@ -110,9 +114,54 @@ fn explore_as(
     let name = std::thread::current().name().map(str::to_owned).unwrap_or_default();
     let executions = executions.load(Ordering::Relaxed);
     let seconds = begin.elapsed().as_secs_f64();
-    println!(
-        "{name}: {configuration:?}, {executions} executions with {preemptions} preemptions, {seconds:.1} s"
-    );
+    println!("{name}: {configuration:?}, {executions} executions {how}, {seconds:.1} s");
+}
+
+/// Runs every schedule with so many preemptions. Returns how, for the report.
+#[cfg(not(elastipool_shuttle))]
+fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) -> String {
+    let mut builder = loom::model::Builder::new();
+    let preemptions = *builder.preemption_bound.get_or_insert(preemptions);
+    // Bounds the steps of one execution. loom's own bound of 1000 is too low for the longest models.
+    builder.max_branches = builder.max_branches.max(5000);
+    builder.check(model);
+    format!("with {preemptions} preemptions")
+}
+
+/// Runs random schedules, each with a seed of its own, which is printed when one fails. Half of them prefer threads by random
+/// priorities, which change a few times (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010).
+#[cfg(elastipool_shuttle)]
+fn check(_: usize, model: impl Fn() + Send + Sync + 'static) -> String {
+    use loom::scheduler::{PctScheduler, RandomScheduler, Scheduler};
+    use loom::{Config, FailurePersistence, Runner};
+
+    /// How often a priority changes.
+    const DEPTH: usize = 3;
+
+    let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let (seed, count) = match number("ELASTIPOOL_SEED") {
+        Some(seed) => (seed, 1),
+        None => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let seed = now.expect("the clock is right").as_micros() as u64;
+            (seed & !1, number("ELASTIPOOL_SCHEDULES").unwrap_or(1000))
+        }
+    };
+    let model = Arc::new(model);
+    for seed in seed..seed + count {
+        SEED.set(seed);
+        REFUSE_NEXT.set(false);
+        STARTS_KEEPER.set(false);
+        let scheduler: Box<dyn Scheduler + Send> = match seed % 2 {
+            0 => Box::new(RandomScheduler::new_from_seed(seed, 1)),
+            _ => Box::new(PctScheduler::new_from_seed(seed, DEPTH, 1)),
+        };
+        let mut config = Config::new();
+        config.failure_persistence = FailurePersistence::None;
+        let model = Arc::clone(&model);
+        Runner::new(scheduler, config).run(move || model());
+    }
+    format!("from seed {seed}")
 }
 
 fn builder(core_size: usize, max_size: usize) -> Builder {

@@ -1,5 +1,6 @@
 //! The crate's concurrency primitives: those of `std` or, with `--cfg elastipool_loom`, those of the model checker
-//! [loom](https://docs.rs/loom).
+//! [loom](https://docs.rs/loom). With `--cfg elastipool_shuttle` beside it, the crate of that name is
+//! [shuttle](https://docs.rs/shuttle), which runs random schedules of the same models.
 //!
 //! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code leaves the data
 //! under a lock valid.
@@ -26,15 +27,16 @@ pub(crate) use std::{
     thread_local,
 };
 
+#[cfg(all(elastipool_loom, not(elastipool_shuttle)))]
+pub(crate) use loom::cell::UnsafeCell;
+#[cfg(elastipool_loom)]
+use loom::{sync as primitives, thread};
 #[cfg(elastipool_loom)]
 pub(crate) use loom::{
-    cell::UnsafeCell,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
     thread::{JoinHandle as ThreadHandle, yield_now},
     thread_local,
 };
-#[cfg(elastipool_loom)]
-use loom::{sync as primitives, thread};
 
 pub(crate) use primitives::atomic::AtomicU32;
 pub(crate) use primitives::{MutexGuard, RwLock};
@@ -54,10 +56,10 @@ impl<T> Mutex<T> {
 }
 
 /// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. The one of a model checks that.
-#[cfg(not(elastipool_loom))]
+#[cfg(any(not(elastipool_loom), elastipool_shuttle))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
-#[cfg(not(elastipool_loom))]
+#[cfg(any(not(elastipool_loom), elastipool_shuttle))]
 impl<T> UnsafeCell<T> {
     pub(crate) fn new(value: T) -> Self {
         UnsafeCell(std::cell::UnsafeCell::new(value))

@@ -22,6 +22,8 @@ const HELP: &str = "\
 usage: cargo xtask COMMAND
 
   models [NAME ...]   run the model checks (of these names; default: all)
+  schedules [NAME ...] run random schedules of the models (of these names; default: all), and of
+                      larger pools: ELASTIPOOL_SCHEDULES of each (default: 1000)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
   names               see that a type is defined once, and that comments and mutants name what exists
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = arguments.collect();
     let success = match command.as_deref() {
         Some("models") => models(&rest),
+        Some("schedules") => schedules(&rest),
         Some("mutants") => mutants::run(&rest),
         Some("names") => names::run(),
         Some("rooms") => rooms::run(&rest),
@@ -59,23 +62,35 @@ fn root() -> PathBuf {
 
 /// A command that builds and runs the models of the workspace at `root`. Optimised, since a model runs
 /// thousands of times, and in a folder of its own, since its flags would rebuild everything else.
-fn models_command(root: &Path, target: &Path) -> Command {
+fn models_command(root: &Path, target: &Path, flags: &str) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command
         .current_dir(root)
         .args(["test", "--release", "--package", "elastipool", "--lib", "--target-dir"])
         .arg(target)
         .arg("--")
-        .env("RUSTFLAGS", "--cfg elastipool_loom");
+        .env("RUSTFLAGS", flags);
     command
 }
 
+/// What compiles the crate for model checks.
+pub(crate) const LOOM: &str = "--cfg elastipool_loom";
+
 fn models(names: &[String]) -> bool {
+    run_models(names, "target/models", Tree::ForModels, LOOM)
+}
+
+fn schedules(names: &[String]) -> bool {
+    let flags = format!("{LOOM} --cfg elastipool_shuttle");
+    run_models(names, "target/schedules", Tree::ForSchedules, &flags)
+}
+
+fn run_models(names: &[String], target: &str, kind: Tree, flags: &str) -> bool {
     let root = root();
-    let target = root.join("target/models");
+    let target = root.join(target);
     let copy = target.join("tree");
-    tree::copy_sources(&root, &copy, Tree::ForModels);
-    let mut command = models_command(&copy, &target);
+    tree::copy_sources(&root, &copy, kind);
+    let mut command = models_command(&copy, &target, flags);
     if names.is_empty() {
         command.arg("models::");
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crate::protocol;
 use crate::tree::{Tree, copy_sources};
-use crate::{models_command, root};
+use crate::{LOOM, models_command, root};
 
 /// A model that does not end in time has not noticed: a deadlock ends it at once. Those of the sound code take half a
 /// minute at most on a quiet machine.
@@ -139,9 +139,9 @@ fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str
     match *by {
         By::Model(name) => {
             let target = work.join("models");
-            build = models_command(tree, &target);
+            build = models_command(tree, &target, LOOM);
             build.args(["--list"]);
-            test = models_command(tree, &target);
+            test = models_command(tree, &target, LOOM);
             test.arg(format!("models::{name}"));
             // Most of the time would go to the compiler. Less optimised, it is a third.
             for command in [&mut build, &mut test] {
