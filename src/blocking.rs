@@ -1,6 +1,6 @@
 //! Blocking regions that user code declares.
 
-use crate::sched::region::Region;
+use crate::sched::Region;
 
 /// Runs `f` as a blocking region: while `f` runs, the calling worker does not count towards
 /// [`max_size`](crate::ThreadPool::max_size), so another worker runs queued tasks in its place. At most

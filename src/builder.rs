@@ -4,14 +4,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::crew::sizes::{Sizes, check_sizes};
+use crate::crew::{Sizes, check_sizes};
 use crate::error::BuildError;
 use crate::growth::Growth;
-use crate::observe::hooks::Hooks;
-use crate::observe::tracker::{Tracker, Watch};
+use crate::observe::{Hooks, Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::shared::{Config, EAGER, Growing, Shared};
+use crate::sched::{Config, EAGER, Growing, Shared};
 use crate::sizing::measured::MEASURED;
 use crate::sizing::stall::stalled;
 use crate::sync::cpu::{count_cpus, cpus};

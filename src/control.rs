@@ -5,17 +5,15 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::crew::counts::MAX_WORKERS;
+use crate::crew::MAX_WORKERS;
 use crate::error::BuildError;
 use crate::handed_back::Task;
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::context::{self, Caller};
-use crate::sched::helper::relayed;
-use crate::sched::route::Route;
+use crate::sched::{Caller, Route, context, relayed};
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
-use crate::views::view::ViewJob;
+use crate::views::ViewJob;
 use crate::worker_index::worker_index;
 
 /// # Waiting

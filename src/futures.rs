@@ -7,12 +7,12 @@ use futures_task::{FutureObj, Spawn, SpawnError};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::sched::route::TaskRoute;
+use crate::sched::TaskRoute;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
 use crate::task::attachment::Line;
 use crate::task::job::{Detached, Job};
-use crate::wait::future_task::FutureTask;
+use crate::wait::FutureTask;
 
 /// # Submitting futures (feature `async`)
 impl ThreadPool {

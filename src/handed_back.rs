@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sched::shared::Shared;
+use crate::sched::Shared;
 use crate::task::job::Job;
 
 /// A task that was accepted, never started, and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).

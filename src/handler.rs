@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::error::Rejected;
 use crate::pool::ThreadPool;
-use crate::sched::route::OwnedRoute;
+use crate::sched::OwnedRoute;
 use crate::submit::{Patience, is_boxed};
 use crate::task::job::Job;
-use crate::views::view::ViewHandle;
+use crate::views::ViewHandle;
 
 /// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
 ///

@@ -19,7 +19,7 @@ use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Refusal};
-use crate::sched::route::{Origin, Route};
+use crate::sched::{Origin, Route};
 use crate::sync::unwind::{Payload, discard};
 use crate::task::expiry::Expiry;
 use crate::task::job::Run;

@@ -8,7 +8,7 @@ use std::panic::Location;
 use crate::error::{RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::submit::reserve::Reservation;
+use crate::submit::Reservation;
 use crate::task::closure::Closure;
 use crate::task::job::Job;
 

@@ -6,17 +6,15 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::crew::sizes::Sizes;
+use crate::crew::Sizes;
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::sched::route::{OwnedRoute, Route, TaskRoute};
-use crate::sched::shared::{Config, Shared};
+use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
 use crate::submit::{Accepted, Patience};
 use crate::task::closure::Closure;
 use crate::task::job::{Job, Run};
-use crate::views::view::ViewHandle;
-use crate::wait::block_on::block_on;
-use crate::wait::future_task::{Call, FutureTask};
+use crate::views::ViewHandle;
+use crate::wait::{Call, FutureTask, block_on};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -414,7 +412,7 @@ mod tests {
     use std::time::Duration;
 
     use super::ThreadPool;
-    use crate::crew::counts::Search;
+    use crate::crew::Search;
     use crate::queue::Kind;
     use crate::sync::cpu::cpus;
     use crate::sync::parker::Parker;

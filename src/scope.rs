@@ -51,9 +51,7 @@ use futures_core::future::FusedFuture;
 use crate::error::{JoinError, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::sched::region::{Dependency, NO_LIMIT, wait_for};
-use crate::sched::route::{Route, TaskRoute};
-use crate::sched::shared::Shared;
+use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
 use crate::submit::{Accepted, Patience, is_boxed};
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
@@ -67,10 +65,10 @@ use crate::task::promise::Promise;
 #[cfg(feature = "async")]
 use crate::task::unstarted::ScopedFuture;
 use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, Unstarted};
-use crate::thread::identity::PoolId;
-use crate::wait::awaited::{run_awaited_scope, run_awaited_scoped_task};
+use crate::thread::PoolId;
 #[cfg(feature = "async")]
-use crate::wait::future_task::FutureTask;
+use crate::wait::FutureTask;
+use crate::wait::{run_awaited_scope, run_awaited_scoped_task};
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use slab::Slab;
 
-use crate::sched::trampoline::off_trampoline;
+use crate::sched::off_trampoline;
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 

@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
-use crate::views::policy::Terms;
-use crate::views::view::{QueueTimeout, ViewCore, ViewHandle};
+use crate::views::{QueueTimeout, Terms, ViewCore, ViewHandle};
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
 ///

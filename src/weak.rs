@@ -5,10 +5,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
-use crate::sched::context::{find_handle, running_task};
+use crate::sched::{find_handle, running_task};
 use crate::sync::unwind::discard;
 use crate::view::View;
-use crate::views::view::ViewHandle;
+use crate::views::ViewHandle;
 
 /// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`] and, inside a task, by
 /// [`ThreadPool::current`].

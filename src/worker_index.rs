@@ -1,6 +1,6 @@
 //! Which worker runs the calling code.
 
-use crate::thread::identity::identity;
+use crate::thread::identity;
 
 /// Returns the index, within its pool, of the worker that the calling code runs on. `None` outside workers.
 ///

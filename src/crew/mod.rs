@@ -11,9 +11,16 @@
 //! - `WorkerMetrics` of each worker, `CallerMetrics` of other threads, and their `Sums`;
 //! - `Controller`, which says how many workers may run beside those that sleep.
 
-pub(crate) mod awake;
-pub(crate) mod counts;
-pub(crate) mod idle;
-pub(crate) mod metrics;
-pub(crate) mod registry;
-pub(crate) mod sizes;
+mod awake;
+mod counts;
+mod idle;
+mod metrics;
+mod registry;
+mod sizes;
+
+pub(crate) use awake::{Asleep, Controller, Measurement};
+pub(crate) use counts::{Counts, MAX_SEARCHING, MAX_WORKERS, MustLook, Search, Snapshot};
+pub(crate) use idle::{IdleList, IdleWithdrawal};
+pub(crate) use metrics::{CallerMetrics, Sums, WorkerMetrics};
+pub(crate) use registry::{Exit, Registry, RegistryState, ThreadKey};
+pub(crate) use sizes::{Sizes, check_reserves, check_sizes};

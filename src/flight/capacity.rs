@@ -25,7 +25,7 @@ use std::mem;
 
 use futures_channel::oneshot;
 
-use crate::crew::sizes::Sizes;
+use crate::crew::Sizes;
 use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 use crate::task::ViewId;
 

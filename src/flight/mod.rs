@@ -5,5 +5,8 @@
 //! - `InFlight`: accept, finish and close, in one word, and the wait until it is quiet;
 //! - `Capacity`: the permits of a bounded queue, and the submitters that wait for them.
 
-pub(crate) mod capacity;
-pub(crate) mod in_flight;
+mod capacity;
+mod in_flight;
+
+pub(crate) use capacity::{Capacity, Granted, OwnWait, OwnWaits, Waits};
+pub(crate) use in_flight::{InFlight, RunningMark, Status};

@@ -7,7 +7,7 @@ use super::TaskGroup;
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::task::closure::Closure;
-use crate::wait::future_task::Call;
+use crate::wait::Call;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::sched::trampoline::off_trampoline;
+use crate::sched::off_trampoline;
 use crate::sync::thread_local;
 
 thread_local! {

@@ -7,7 +7,7 @@ use super::error::GroupError;
 use super::inside::call_inside;
 use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
-use crate::sched::trampoline::off_trampoline;
+use crate::sched::off_trampoline;
 use crate::sync::unwind::{Payload, discard};
 use crate::task::job::{Outcome, Run, Sink, settle};
 use crate::task::promise::Promise;

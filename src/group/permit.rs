@@ -15,13 +15,12 @@ use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
 use crate::error::{Refusal, RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::sched::helper::relayed;
-use crate::sched::poll_wait::may_block_own;
-use crate::submit::reserve::Reservation;
+use crate::sched::{may_block_own, relayed};
+use crate::submit::Reservation;
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::token::CancellationToken;
-use crate::wait::future_task::Call;
+use crate::wait::Call;
 
 /// A slot of a [`TaskGroup`] for one task, which the pool has accepted, and which is submitted later. Returned by [`TaskGroup::ready`].
 ///

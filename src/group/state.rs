@@ -9,7 +9,7 @@
 //! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
 //! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
 //! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if
-//! as many workers as may [wait](crate::flight::capacity::OwnWaits). The pool accepts a deferred task at once and queues it when it
+//! as many workers as may [wait](crate::flight::OwnWaits). The pool accepts a deferred task at once and queues it when it
 //! is granted a slot. A canceller that has only its handle takes it out of the queue, or out of the list of unstarted tasks
 //! ([`SlotLine`]).
 //!
@@ -38,11 +38,8 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::{GroupId, is_inside};
 use crate::error::{JoinError, Refusal};
-use crate::keeper::deadlines::Expires;
-use crate::sched::poll_wait::PollWait;
-use crate::sched::region::has_passed;
-use crate::sched::route::{OwnedRoute, Route, TaskRoute};
-use crate::sched::trampoline::off_trampoline;
+use crate::keeper::Expires;
+use crate::sched::{OwnedRoute, PollWait, Route, TaskRoute, has_passed, off_trampoline};
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
@@ -51,7 +48,7 @@ use crate::task::paged::Paged;
 use crate::task::promise::SlotLine;
 use crate::task::unstarted::{TaskId, Unstarted};
 use crate::token::{CancellationToken, TokenOwner};
-use crate::views::view::ViewHandle;
+use crate::views::ViewHandle;
 
 pub(super) struct Inner<E> {
     pub(super) route: OwnedRoute,

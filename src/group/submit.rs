@@ -11,14 +11,14 @@ use super::member::Member;
 use super::state::{Acquisition, GroupState, Inner};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::sched::region::wait_for;
+use crate::sched::wait_for;
 use crate::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::task::job::Job;
 use crate::task::unstarted::Reporter;
 use crate::token::CancellationToken;
-use crate::wait::future_task::{Call, FutureTask};
+use crate::wait::{Call, FutureTask};
 
 /// # Submitting
 impl<E: Send + 'static> TaskGroup<E> {

@@ -11,9 +11,9 @@ use super::TaskGroup;
 use super::error::GroupError;
 use super::inside::is_inside;
 use super::state::{GroupState, Inner, Quiet};
-use crate::sched::region::{Dependency, NO_LIMIT, has_passed, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::token::CancellationToken;
-use crate::wait::awaited::run_awaited_group;
+use crate::wait::run_awaited_group;
 
 /// # Waiting and cancelling
 impl<E: Send + 'static> TaskGroup<E> {

@@ -9,7 +9,7 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use metrics::{gauge, histogram};
 
 use crate::builder::Builder;
-use crate::observe::observer::Observe;
+use crate::observe::Observe;
 use crate::pool::ThreadPool;
 use crate::task::attachment::{Enter, Submission};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tracing::Span;
 
 use crate::builder::Builder;
-use crate::observe::observer::Observe;
+use crate::observe::Observe;
 use crate::sync::Mutex;
 use crate::sync::unwind::discard;
 use crate::task::attachment::{Enter, Submission};

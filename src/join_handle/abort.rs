@@ -5,8 +5,8 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use super::JoinHandle;
-use crate::sched::route::Origin;
-use crate::submit::caller::cancel_task;
+use crate::sched::Origin;
+use crate::submit::cancel_task;
 use crate::sync::unwind::quietly;
 use crate::task::job::Run;
 

@@ -17,9 +17,9 @@ use futures_core::stream::FusedStream;
 
 use super::JoinHandle;
 use crate::error::JoinError;
-use crate::sched::region::{Dependency, NO_LIMIT, has_passed, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::task::numbered::Numbered;
-use crate::thread::identity::identity;
+use crate::thread::identity;
 
 /// By the order in which they were submitted or added.
 pub(crate) type Handles<T> = Numbered<JoinHandle<T>>;

@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use super::JoinHandle;
 use super::abort::settle_and_cancel;
 use crate::error::JoinError;
-use crate::sched::region::{Dependency, NO_LIMIT, has_passed, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::task::expiry::Expiry;
-use crate::wait::awaited::run_awaited_task;
-use crate::wait::future_task::is_own_task;
+use crate::wait::{is_own_task, run_awaited_task};
 
 /// The panic of a wait that would never return.
 const IS_OWN: &str = "a task waits for its own handle, which resolves when the task is gone: it would wait for its own end";

@@ -6,7 +6,7 @@ use std::{cmp, mem};
 
 use futures_channel::oneshot;
 
-use crate::crew::awake::{Asleep, Controller};
+use crate::crew::{Asleep, Controller};
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Hint, Mutex, Ordering};
 

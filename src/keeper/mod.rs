@@ -7,5 +7,11 @@
 //! - `Deadlines`: what expires at a certain time;
 //! - `Deferred`, `Stall` and `Sizing`: what the keeper saw when it last looked.
 
-pub(crate) mod deadlines;
-pub(crate) mod due;
+mod deadlines;
+mod due;
+
+pub(crate) use deadlines::{Deadlines, Expires};
+pub(crate) use due::{
+    Deferred, End, Keeper, KeeperJob, PAUSE, Previous, Progress, Sizing, SizingState, Stall,
+    UserCode,
+};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
-use crate::crew::sizes::Sizes;
-use crate::flight::capacity::{Capacity, Granted, Waits};
-use crate::sched::region::{Dependency, wait_for};
+use crate::crew::Sizes;
+use crate::flight::{Capacity, Granted, Waits};
+use crate::sched::{Dependency, wait_for};
 use crate::task::DEFAULT_VIEW;
 
 /// Submitters wait for a permit, with a capacity of one and of zero.

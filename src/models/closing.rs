@@ -9,8 +9,8 @@ use super::{
     thread,
 };
 use crate::RejectReason;
-use crate::flight::in_flight::InFlight;
-use crate::sched::region::{Dependency, wait_for};
+use crate::flight::InFlight;
+use crate::sched::{Dependency, wait_for};
 
 /// Race 12: two threads join while the last task ends.
 #[test]

@@ -9,10 +9,10 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
     expire_all_workers, explore, explore_both, pool, thread,
 };
-use crate::sched::route::TaskRoute;
+use crate::sched::TaskRoute;
 use crate::sync::unwind::contain;
 use crate::task::job::Job;
-use crate::wait::future_task::FutureTask;
+use crate::wait::FutureTask;
 use crate::{JoinHandle, Task, ThreadPool};
 
 /// A handle is awaited while its task ends. The checker does not see what the oneshot channel

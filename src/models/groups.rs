@@ -7,7 +7,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, STARTS_KEEPER, builder,
     counting, explore, pool, thread,
 };
-use crate::sched::region::{Dependency, wait_for};
+use crate::sched::{Dependency, wait_for};
 use crate::sync::Counter;
 use crate::task::job::{Job, Outcome};
 use crate::task::unstarted::{Reporter, Unstarted};

@@ -10,7 +10,7 @@ use super::{
 use crate::queue::local::Local;
 use crate::queue::model::TASK_NANOS;
 use crate::queue::{Kind, Queue};
-use crate::sched::context::WorkerContext;
+use crate::sched::WorkerContext;
 use crate::sync::REFUSE_NEXT;
 use crate::task::job::Job;
 use crate::{ThreadPool, worker_index};

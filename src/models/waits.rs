@@ -4,7 +4,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
     counting, explore, explore_both, pair, pool, thread, with_local_queues,
 };
-use crate::sched::context::{RegionKind, WorkerContext};
+use crate::sched::{RegionKind, WorkerContext};
 use crate::{ThreadPool, blocking};
 
 /// Counts the tasks that run at the same time.

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::crew::awake::Asleep;
+use crate::crew::Asleep;
 use crate::sync::unwind::Payload;
 
 /// See the [module's documentation](self).

@@ -5,7 +5,12 @@
 //! - `Hooks`, the user's functions, and `Event`, what they are told;
 //! - `Observe`, what the pool tells of each task, to the `Tracker` of reports and to integrations.
 
-pub(crate) mod events;
-pub(crate) mod hooks;
-pub(crate) mod observer;
-pub(crate) mod tracker;
+mod events;
+mod hooks;
+mod observer;
+mod tracker;
+
+pub(crate) use events::Event;
+pub(crate) use hooks::Hooks;
+pub(crate) use observer::Observe;
+pub(crate) use tracker::{Tracker, Watch};

@@ -7,14 +7,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::keeper::due::{Keeper, UserCode};
+use crate::keeper::{Keeper, UserCode};
 use crate::observe::hooks::Hooks;
 use crate::report::Report;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::unwind::{Contained, discard};
 use crate::task::attachment::{Enter, Submission};
-use crate::thread::identity::PoolId;
+use crate::thread::PoolId;
 
 /// See the [module's documentation](self).
 pub(crate) trait Observe: Send + Sync {

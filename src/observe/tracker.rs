@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use crate::keeper::due::{Keeper, KeeperJob, PAUSE, UserCode};
+use crate::keeper::{Keeper, KeeperJob, PAUSE, UserCode};
 use crate::observe::hooks::Hooks;
 use crate::observe::observer::{Observe, TrackerFactory};
 use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
@@ -20,7 +20,7 @@ use crate::sync::unwind::contain;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
-use crate::thread::identity::{PoolId, worker_index_of};
+use crate::thread::{PoolId, worker_index_of};
 
 /// When the keeper reports stalls.
 #[derive(Clone)]

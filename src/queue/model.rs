@@ -24,9 +24,6 @@ pub(super) mod channel {
 
     use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
-    /// More than a model ever sends.
-    const SLOTS: usize = if cfg!(elastipool_shuttle) { 64 } else { 12 };
-
     struct Slot<T> {
         written: AtomicBool,
         message: Mutex<Option<T>>,
@@ -47,7 +44,7 @@ pub(super) mod channel {
             head: AtomicUsize::new(0),
             tail: AtomicUsize::new(0),
             // No model makes as many pushes to a channel in one run.
-            slots: (0..SLOTS).map(slot).collect(),
+            slots: (0..if cfg!(elastipool_shuttle) { 64 } else { 12 }).map(slot).collect(),
         });
         (Sender(Arc::clone(&channel)), Receiver(channel))
     }

@@ -1,6 +1,6 @@
 //! Compensation: other workers run in the place of blocked ones, and blocked workers return.
 
-use crate::crew::counts::{MustLook, Snapshot};
+use crate::crew::{MustLook, Snapshot};
 use crate::sched::context::{RegionKind, WorkerContext};
 use crate::sched::shared::Shared;
 use crate::sync::{Ordering, fence};

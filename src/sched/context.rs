@@ -26,10 +26,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::crew::counts::{MustLook, Snapshot};
-use crate::crew::metrics::WorkerMetrics;
-use crate::crew::registry::ThreadKey;
-use crate::flight::in_flight::RunningMark;
+use crate::crew::{MustLook, Snapshot, ThreadKey, WorkerMetrics};
+use crate::flight::RunningMark;
 use crate::queue::Kind;
 use crate::queue::local::Local;
 use crate::sched::shared::{Shared, TaskQueue};
@@ -38,8 +36,8 @@ use crate::sync::unwind::discard;
 use crate::task::ViewId;
 use crate::task::job::{Job, Outcome, Run};
 use crate::task::unstarted::Entry;
-use crate::thread::identity::{Identity, PoolId, identity};
-use crate::views::view::ViewCore;
+use crate::thread::{Identity, PoolId, identity};
+use crate::views::ViewCore;
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
 /// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
@@ -605,7 +603,7 @@ fn may_wake(now: Snapshot, limit: usize) -> bool {
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use super::may_wake;
-    use crate::crew::counts::Counts;
+    use crate::crew::Counts;
 
     #[test]
     fn an_idle_worker_is_woken_below_the_limit() {

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::keeper::due::{Deferred, KeeperJob, PAUSE};
+use crate::keeper::{Deferred, KeeperJob, PAUSE};
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
 

@@ -20,9 +20,9 @@ use std::{io, mem, thread};
 
 use futures_channel::oneshot;
 
-use crate::crew::registry::{RegistryState, ThreadKey};
-use crate::keeper::due::{End, KeeperJob, PAUSE, UserCode};
-use crate::observe::events::Event;
+use crate::crew::{RegistryState, ThreadKey};
+use crate::keeper::{End, KeeperJob, PAUSE, UserCode};
+use crate::observe::Event;
 use crate::sched::poll_wait::{Meanwhile, Poller};
 use crate::sched::shared::Shared;
 use crate::sched::trampoline::off_trampoline;

@@ -1,6 +1,6 @@
 //! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
 //!
-//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](crate::keeper::due::Keeper::ask) for it. The keeper starts just before
+//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](crate::keeper::Keeper::ask) for it. The keeper starts just before
 //! the pool's first worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
 //! like its workers: `shutdown_join` waits for it (law 9).
 //!
@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
-use crate::crew::registry::{RegistryState, ThreadKey};
-use crate::keeper::due::{End, KeeperJob, PAUSE};
+use crate::crew::{RegistryState, ThreadKey};
+use crate::keeper::{End, KeeperJob, PAUSE};
 use crate::sched::helper;
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;

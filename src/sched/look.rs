@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::crew::counts::{MustLook, Snapshot};
+use crate::crew::{MustLook, Snapshot};
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
 use crate::sync::{Ordering, fence};

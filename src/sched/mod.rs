@@ -13,20 +13,36 @@
 #![doc = include_str!("protocol.md")]
 
 mod attach;
-pub(crate) mod compensate;
+mod compensate;
 pub(crate) mod context;
 mod deferred;
-pub(crate) mod helper;
+mod helper;
 mod keeper;
 mod look;
-pub(crate) mod notify;
-pub(crate) mod place;
-pub(crate) mod poll_wait;
-pub(crate) mod region;
+mod notify;
+mod place;
+mod poll_wait;
+mod region;
 mod resize;
 mod retire;
-pub(crate) mod route;
-pub(crate) mod shared;
+mod route;
+mod shared;
 mod spawn;
-pub(crate) mod trampoline;
+mod trampoline;
 mod worker;
+
+// Only models name it.
+#[cfg(all(test, elastipool_loom))]
+pub(crate) use context::RegionKind;
+pub(crate) use context::{
+    Caller, CallerMark, TaskMark, WorkerContext, caller_depth, enter_task, find_handle,
+    is_caller_of, mark_caller, running_task,
+};
+pub(crate) use helper::relayed;
+pub(crate) use notify::Notifier;
+pub(crate) use place::Below;
+pub(crate) use poll_wait::{PollWait, may_block_own};
+pub(crate) use region::{Dependency, NO_LIMIT, OutsideOfRegion, Region, has_passed, wait_for};
+pub(crate) use route::{Origin, OwnedRoute, Route, TaskRoute};
+pub(crate) use shared::{Config, EAGER, Growing, Shared};
+pub(crate) use trampoline::{off_trampoline, trampoline};

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::crew::counts::{MAX_SEARCHING, MustLook, Search, Snapshot};
-use crate::keeper::due::KeeperJob;
+use crate::crew::{MAX_SEARCHING, MustLook, Search, Snapshot};
+use crate::keeper::KeeperJob;
 use crate::sched::shared::Shared;
 use crate::sched::spawn::StartError;
 use crate::sync::Ordering;

@@ -3,15 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::crew::counts::MustLook;
-use crate::crew::metrics::Sums;
+use crate::crew::{MustLook, Sums};
 use crate::error::BuildError;
 use crate::sched::context::{RegionKind, WorkerContext};
 use crate::sched::region::OutsideOfRegion;
 use crate::sched::shared::Shared;
 use crate::task::{DEFAULT_VIEW, ViewId};
-use crate::views::policy::Terms;
-use crate::views::view::{ViewCore, ViewPool};
+use crate::views::{Terms, ViewCore, ViewPool};
 
 impl Shared {
     /// From now on a worker takes each task with a place, and those of the default view as well. Called before a view can have a task.

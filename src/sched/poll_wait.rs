@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::sched::context::{is_hook_of, is_outside_of_worker, works_for};
 use crate::sync::{Counter, thread_local};
-use crate::thread::identity::PoolId;
+use crate::thread::PoolId;
 
 /// Who polls on the calling thread.
 #[derive(Clone, Default)]

@@ -13,7 +13,7 @@ use std::time::Instant;
 use crate::sched::context::{self, RegionKind, WorkerContext};
 use crate::sched::poll_wait::{Meanwhile, Poller, has_waits};
 use crate::sync::parker::{Parker, Signal};
-use crate::thread::identity::PoolId;
+use crate::thread::PoolId;
 
 /// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker that waits for something
 /// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::crew::counts::{MustLook, Snapshot};
-use crate::crew::registry::ThreadKey;
+use crate::crew::{MustLook, Snapshot, ThreadKey};
 use crate::sched::shared::Shared;
 use crate::sched::spawn::{Predecessor, StartError};
 use crate::sched::worker::Retire;

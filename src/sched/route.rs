@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use crate::flight::in_flight::InFlight;
+use crate::flight::InFlight;
 use crate::sched::poll_wait::{PollWait, may_count};
 use crate::sched::shared::Shared;
 use crate::task::attachment::{Attachment, Line};
@@ -10,8 +10,8 @@ use crate::task::expiry::Expiry;
 use crate::task::job::Outcome;
 use crate::task::promise::SlotLine;
 use crate::task::{DEFAULT_VIEW, ViewId};
-use crate::thread::identity::PoolId;
-use crate::views::view::ViewCore;
+use crate::thread::PoolId;
+use crate::views::ViewCore;
 
 /// See the [module's documentation](self). Borrows, since a submission must not write reference counts that other CPUs write
 /// too.

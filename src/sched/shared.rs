@@ -7,18 +7,10 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use crate::crew::counts::{Counts, Snapshot};
-use crate::crew::idle::IdleList;
-use crate::crew::metrics::CallerMetrics;
-use crate::crew::registry::Registry;
-use crate::crew::sizes::Sizes;
-use crate::flight::capacity::{Capacity, OwnWaits};
-use crate::flight::in_flight::{InFlight, Status};
-use crate::keeper::deadlines::Deadlines;
-use crate::keeper::due::{Deferred, Keeper, Sizing, Stall};
-use crate::observe::events::Event;
-use crate::observe::hooks::Hooks;
-use crate::observe::observer::Observe;
+use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot};
+use crate::flight::{Capacity, InFlight, OwnWaits, Status};
+use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
+use crate::observe::{Event, Hooks, Observe};
 use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
@@ -27,9 +19,8 @@ use crate::sync::unwind::discard;
 use crate::sync::{AtomicUsize, Counter};
 use crate::task::job::{Job, Outcome};
 use crate::task::pending::Pending;
-use crate::thread::identity::PoolId;
-use crate::views::policy::Policy;
-use crate::views::view::{ViewCore, ViewJob};
+use crate::thread::PoolId;
+use crate::views::{Policy, ViewCore, ViewJob};
 
 /// How the keeper takes part in growth. Only the builder's methods name these functions: so a program contains those that it asks
 /// for.
@@ -39,7 +30,7 @@ pub(crate) struct Growing {
     pub(crate) delay: Option<Duration>,
     /// Asks the keeper for a look after this time, if one may help.
     pub(crate) ask: fn(&Shared, Duration),
-    /// [`KeeperJob::Growth`](crate::keeper::due::KeeperJob::Growth).
+    /// [`KeeperJob::Growth`](crate::keeper::KeeperJob::Growth).
     pub(crate) look: fn(&Arc<Shared>),
 }
 
@@ -54,7 +45,7 @@ pub(crate) struct Config {
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: usize,
     pub(crate) growing: Growing,
-    /// [`KeeperJob::Stalls`](crate::keeper::due::KeeperJob::Stalls). Nothing, unless the pool tracks its tasks.
+    /// [`KeeperJob::Stalls`](crate::keeper::KeeperJob::Stalls). Nothing, unless the pool tracks its tasks.
     pub(crate) look_for_stalls: fn(&Shared),
     /// Whether a submission starts a core worker only if no other worker is free.
     pub(crate) prefers_idle: bool,

@@ -3,17 +3,15 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::crew::counts::{Search, Snapshot};
-use crate::crew::metrics::WorkerMetrics;
-use crate::crew::registry::{Exit, RegistryState, ThreadKey};
-use crate::keeper::due::End;
-use crate::observe::events::Event;
+use crate::crew::{Exit, RegistryState, Search, Snapshot, ThreadKey, WorkerMetrics};
+use crate::keeper::End;
+use crate::observe::Event;
 use crate::sched::context::{OutsideOfWorker, is_outside_of_worker};
 use crate::sched::shared::Shared;
 use crate::sched::worker::{self, Start};
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, at_thread_exit, start_thread};
-use crate::thread::identity::{is_own_thread, set_identity};
+use crate::thread::{is_own_thread, set_identity};
 
 /// Why no thread was started.
 #[derive(Debug)]

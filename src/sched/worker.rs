@@ -6,10 +6,8 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::crew::counts::{MustLook, Search};
-use crate::crew::metrics::WorkerMetrics;
-use crate::crew::registry::{Exit, ThreadKey};
-use crate::observe::events::Event;
+use crate::crew::{Exit, MustLook, Search, ThreadKey, WorkerMetrics};
+use crate::observe::Event;
 use crate::sched::context::{RunningTask, WorkerContext, replace_task, set_worker};
 use crate::sched::shared::Shared;
 use crate::sync::inherit::show_index;
@@ -18,9 +16,8 @@ use crate::sync::unwind::discard;
 use crate::sync::{Mutex, at_thread_exit};
 use crate::task::DEFAULT_VIEW;
 use crate::task::job::{Job, Outcome};
-use crate::thread::identity::set_identity;
-use crate::thread::nesting::begin_worker;
-use crate::views::view::{ViewCore, ViewJob};
+use crate::thread::{begin_worker, set_identity};
+use crate::views::{ViewCore, ViewJob};
 
 /// What a new worker's thread is given.
 pub(crate) struct Start {

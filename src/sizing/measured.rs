@@ -1,5 +1,5 @@
 //! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake, and changes how many may run
-//! ([`Sizes::limit`](crate::crew::sizes::Sizes::limit)) as the [controller](crate::crew::awake) says.
+//! ([`Sizes::limit`](crate::crew::Sizes::limit)) as the [controller](crate::crew::awake) says.
 //!
 //! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake: by whichever thread sees that
 //! when it submits or looks. The keeper looks after each one, so it asks for the next one as long as tasks are queued. An idle pool
@@ -16,13 +16,10 @@ use std::cmp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::crew::awake::{Asleep, Measurement};
-use crate::crew::counts::Snapshot;
-use crate::crew::metrics::WorkerMetrics;
-use crate::keeper::due::{KeeperJob, PAUSE, Previous, SizingState};
-use crate::observe::events::Event;
-use crate::sched::notify::Notifier;
-use crate::sched::shared::{Growing, Shared};
+use crate::crew::{Asleep, Measurement, Snapshot, WorkerMetrics};
+use crate::keeper::{KeeperJob, PAUSE, Previous, SizingState};
+use crate::observe::Event;
+use crate::sched::{Growing, Notifier, Shared};
 use crate::sync::Ordering;
 use crate::sync::probe::{ThreadId, ThreadState};
 use crate::task::ViewId;

@@ -9,10 +9,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::crew::counts::Snapshot;
-use crate::keeper::due::{KeeperJob, Progress};
-use crate::sched::notify::Notifier;
-use crate::sched::shared::{Growing, Shared};
+use crate::crew::Snapshot;
+use crate::keeper::{KeeperJob, Progress};
+use crate::sched::{Growing, Notifier, Shared};
 use crate::sync::Ordering;
 
 /// Returns what the keeper does under [`Growth::Stalled`](crate::Growth::Stalled).

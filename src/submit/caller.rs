@@ -7,11 +7,10 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use crate::crew::metrics::WorkerMetrics;
-use crate::sched::context::{CallerMark, WorkerContext, caller_depth, mark_caller};
-use crate::sched::route::{Origin, Route};
-use crate::sched::shared::Shared;
-use crate::sched::trampoline::off_trampoline;
+use crate::crew::WorkerMetrics;
+use crate::sched::{
+    CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
+};
 use crate::sync::unwind::discard;
 use crate::task::job::{Action, Job, Moment, Outcome, Run};
 use crate::task::unstarted::mark_cancelled;

@@ -17,8 +17,11 @@
 //!
 //! This room knows all rooms below it: `sync`, `queue`, `task`, `crew`, `flight`, `views` and `sched`.
 
-pub(crate) mod caller;
-pub(crate) mod reserve;
+mod caller;
+mod reserve;
+
+pub(crate) use caller::cancel_task;
+pub(crate) use reserve::Reservation;
 
 use std::panic::Location;
 use std::pin::Pin;
@@ -27,20 +30,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::flight::capacity::{Capacity, Granted, OwnWait, Waits};
+use crate::flight::{Capacity, Granted, OwnWait, Waits};
 use crate::queue::Kind;
-use crate::sched::context::{self, WorkerContext};
-use crate::sched::region::{Dependency, wait_for};
-use crate::sched::route::{Route, TaskRoute};
-use crate::sched::shared::Shared;
-use crate::sched::trampoline::trampoline;
+use crate::sched::{
+    Dependency, Route, Shared, TaskRoute, WorkerContext, context, trampoline, wait_for,
+};
 use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::job::Run;
 use crate::task::unstarted::{Reporter, TaskId, Unstarted};
-use crate::views::view::{ViewCore, ViewJob};
+use crate::views::{ViewCore, ViewJob};
 
 /// What a submission does to have its task accepted.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +61,7 @@ impl Patience {
     }
 }
 
-/// As many workers wait for capacity and slots as [may](crate::flight::capacity::OwnWaits): no other may wait. Nor may a hook, which keeps its thread.
+/// As many workers wait for capacity and slots as [may](crate::flight::OwnWaits): no other may wait. Nor may a hook, which keeps its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowded;
 
@@ -322,7 +323,7 @@ impl<'a> Route<'a> {
         self.view.is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::capacity::OwnWaits) wait.
+    /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::OwnWaits) wait.
     fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
@@ -349,7 +350,7 @@ impl<'a> Route<'a> {
     }
 
     /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
-    /// [must not wait](crate::flight::capacity::OwnWaits): its task is accepted without.
+    /// [must not wait](crate::flight::OwnWaits): its task is accepted without.
     pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
         let shared = self.shared;
         if context::is_hook_of(shared.id()) {

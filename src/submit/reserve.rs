@@ -6,13 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::error::Refusal;
-use crate::flight::capacity::{Capacity, Granted, Waits};
-use crate::sched::context;
-use crate::sched::helper::relayed;
-use crate::sched::poll_wait::may_block_own;
+use crate::flight::{Capacity, Granted, Waits};
 #[cfg(feature = "async")]
-use crate::sched::route::TaskRoute;
-use crate::sched::route::{OwnedRoute, Route};
+use crate::sched::TaskRoute;
+use crate::sched::{OwnedRoute, Route, context, may_block_own, relayed};
 use crate::submit::{Accepted, Patience, Runner};
 use crate::task::attachment::Line;
 

@@ -1,7 +1,7 @@
 //! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
 //!
 //! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
-//! afterwards. It is part of the task's [route](crate::sched::route::TaskRoute). So a pool without attachments pays one test for each task.
+//! afterwards. It is part of the task's [route](crate::sched::TaskRoute). So a pool without attachments pays one test for each task.
 
 use std::any::Any;
 use std::mem;

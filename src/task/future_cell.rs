@@ -13,7 +13,7 @@
 //! ([`TransitionToIdle::Idle`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
 //! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
 //!
-//! The future is pinned: [`FutureTask::task`](crate::wait::future_task::FutureTask::task) makes the cell in an `Arc`, and the cell
+//! The future is pinned: [`FutureTask::task`](crate::wait::FutureTask::task) makes the cell in an `Arc`, and the cell
 //! is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use crate::crew::registry::{Registry, ThreadKey};
+use crate::crew::{Registry, ThreadKey};
 use crate::sync::thread_local;
 
 thread_local! {

@@ -7,6 +7,12 @@
 //! - `begin_worker`, `nest`, `may_nest`: whether an awaited task may run on its stack;
 //! - `inside_executor`, `outside_of_executor`: whether executors of the `futures` crate run in it.
 
-pub(crate) mod executor;
-pub(crate) mod identity;
-pub(crate) mod nesting;
+mod executor;
+mod identity;
+mod nesting;
+
+pub(crate) use executor::{inside_executor, outside_of_executor};
+pub(crate) use identity::{
+    Identity, PoolId, identity, is_own_thread, set_identity, worker_index_of,
+};
+pub(crate) use nesting::{begin_worker, may_nest, nest};

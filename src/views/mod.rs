@@ -7,5 +7,8 @@
 
 #![doc = include_str!("protocol.md")]
 
-pub(crate) mod policy;
-pub(crate) mod view;
+mod policy;
+mod view;
+
+pub(crate) use policy::{Policy, Terms};
+pub(crate) use view::{QueueTimeout, ViewCore, ViewHandle, ViewJob, ViewPool};

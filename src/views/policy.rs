@@ -11,8 +11,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-use crate::crew::counts::MustLook;
-use crate::crew::sizes::{Sizes, check_reserves};
+use crate::crew::{MustLook, Sizes, check_reserves};
 use crate::error::BuildError;
 use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;

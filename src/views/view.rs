@@ -5,9 +5,9 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::crew::metrics::{CallerMetrics, Sums};
+use crate::crew::{CallerMetrics, Sums};
 use crate::error::BuildError;
-use crate::flight::in_flight::InFlight;
+use crate::flight::InFlight;
 use crate::stats::Stats;
 use crate::sync::{Counter, Hint};
 use crate::task::ViewId;

@@ -11,18 +11,14 @@
 
 use std::sync::Weak;
 
-use crate::flight::in_flight::RunningMark;
-use crate::sched::context::{
-    self, CallerMark, TaskMark, WorkerContext, enter_task, is_caller_of, mark_caller,
+use crate::flight::RunningMark;
+use crate::sched::{
+    Below, CallerMark, Origin, OutsideOfRegion, Route, TaskMark, WorkerContext, context,
+    enter_task, is_caller_of, mark_caller, off_trampoline,
 };
-use crate::sched::place::Below;
-use crate::sched::region::OutsideOfRegion;
-use crate::sched::route::{Origin, Route};
-use crate::sched::trampoline::off_trampoline;
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, Unstarted};
-use crate::thread::executor::outside_of_executor;
-use crate::thread::nesting::{may_nest, nest};
+use crate::thread::{may_nest, nest, outside_of_executor};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {

@@ -6,9 +6,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::sched::region::{Dependency, NO_LIMIT, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, wait_for};
 use crate::sync::unwind::discard;
-use crate::thread::executor::inside_executor;
+use crate::thread::inside_executor;
 
 /// Drives a future to its end on the calling thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(mut future: Pin<Box<T>>) -> T::Output {

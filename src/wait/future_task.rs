@@ -21,9 +21,7 @@ use std::ptr;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::context::{CallerMark, mark_caller};
-use crate::sched::region::{Dependency, wait_for};
-use crate::sched::route::{Route, TaskRoute};
+use crate::sched::{CallerMark, Dependency, Route, TaskRoute, mark_caller, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};

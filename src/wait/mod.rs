@@ -8,6 +8,12 @@
 //!   for;
 //! - `block_on`: drives a future to its end.
 
-pub(crate) mod awaited;
-pub(crate) mod block_on;
-pub(crate) mod future_task;
+mod awaited;
+mod block_on;
+mod future_task;
+
+pub(crate) use awaited::{
+    run_awaited_group, run_awaited_scope, run_awaited_scoped_task, run_awaited_task,
+};
+pub(crate) use block_on::block_on;
+pub(crate) use future_task::{Call, FutureTask, is_own_task};

@@ -5,7 +5,7 @@ use futures_executor::block_on;
 
 use super::{AWAITED, Capacity, Granted, PERMIT, WAKING, Waits};
 use crate::ThreadPool;
-use crate::crew::sizes::Sizes;
+use crate::crew::Sizes;
 use crate::sync::Ordering;
 use crate::task::DEFAULT_VIEW;
 

@@ -10,7 +10,7 @@ use super::{
 use crate::blocking;
 use crate::queue::Kind;
 use crate::queue::model::TASK_NANOS;
-use crate::sched::context::WorkerContext;
+use crate::sched::WorkerContext;
 use crate::sync::STARTS_KEEPER;
 use crate::task::job::{Action, Begin, Job, Outcome, Run, Withdrawal};
 

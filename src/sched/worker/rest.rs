@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Retire, Worker};
-use crate::crew::counts::{MAX_SEARCHING, Search, Snapshot};
-use crate::crew::idle::IdleWithdrawal;
+use crate::crew::{IdleWithdrawal, MAX_SEARCHING, Search, Snapshot};
 use crate::sched::context::set_worker;
 use crate::sched::shared::Shared;
 use crate::sync::cpu::cpus;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{Start, Worker};
 use crate::Builder;
-use crate::crew::counts::Search;
+use crate::crew::Search;
 use crate::queue::Kind;
 use crate::sched::shared::Shared;
 use crate::sync::Mutex;
