@@ -210,6 +210,10 @@ const BLIND: f64 = 50e-6;
 /// a wait ends within a second.
 const LONGEST_GAP: f64 = 0.5;
 
+/// The seconds after which a number stands no longer. The rounds of slow tasks are long, and other
+/// tasks may by chance end as often.
+const LONGEST_STAND: f64 = 2.0;
+
 /// The search for the number while many of the sleepers wait for another thread.
 ///
 /// It compares the rates at which tasks end in *rounds*, in each of which about as many tasks end
@@ -219,11 +223,13 @@ const LONGEST_GAP: f64 = 0.5;
 ///   of the number is tried, too, and pays if it loses no more than the eighth root: 8 %. After a
 ///   change that pays comes the next one in the same direction.
 /// - After one that does not, the number before **stands** for some rounds, twice as many each time
-///   up to a bound: under a constant load the trials become rare. If tasks end half as often as
-///   before, or twice, they are other tasks, and it stands no longer.
+///   up to a bound, also of time: under a constant load the trials become rare. If tasks end half
+///   as often as before, or twice, they are other tasks, and it stands no longer.
 /// - If **no task ends** for a time that is long for these tasks, they may wait for queued ones:
-///   the number doubles without evidence, after pauses that grow with it. The first end gives a
-///   bound of the rate of fewer workers, which the next round is compared with.
+///   the number doubles without evidence until one ends, after pauses that grow with it. The first
+///   end gives a bound of the rate of fewer workers, which the next round is compared with. If more
+///   do not pay, the number before stands for one round only, since no round has measured it.
+/// - If the **queue becomes empty** during a trial, the number before comes back.
 #[derive(Debug, Default)]
 struct Climb {
     number: usize,
@@ -235,16 +241,21 @@ struct Climb {
     /// The number before a change, and the rate at which tasks ended then. While none has ended
     /// since: the seconds since then.
     before: Option<(usize, f64)>,
+    /// Whether no task has ended since the change, and whether none had before it.
     is_blind: bool,
-    /// The seconds since a task has ended, or the number was raised since none had. The most of
-    /// these so far.
+    was_blind: bool,
+    /// The seconds with queued tasks since one has ended, or the number was raised since none had.
+    /// The most of these so far.
     gap: f64,
     longest: f64,
+    /// Whether the queue was empty at the last measurement.
+    was_idle: bool,
     is_down: bool,
-    /// For how many rounds the number stands, and the rate then. How many rounds it stands the next
-    /// time.
+    /// For how many rounds the number stands, the rate then, and for how many seconds it has stood.
+    /// How many rounds it stands the next time.
     stands: usize,
     rate: f64,
+    stood: f64,
     rounds: usize,
 }
 
@@ -263,16 +274,24 @@ impl Climb {
         least: usize,
         measured: Measurement,
     ) -> usize {
-        let seconds = measured.elapsed.as_secs_f64();
         if self.number != allowed {
-            *self = Climb { number: allowed, ..Climb::default() };
+            // A large number is that of other sleepers.
+            let is_down = allowed > 2 * least;
+            *self = Climb { number: allowed, is_down, ..Climb::default() };
         }
         // All tasks run: nothing is to be found out.
         if !measured.has_work {
-            self.is_blind = false;
-            return self.begin_round(allowed, None);
+            // A trial that has not paid yet is no evidence. After many short bursts the number would
+            // be large.
+            let before = self.before.filter(|_| !self.was_blind);
+            (self.is_blind, self.was_blind, self.was_idle, self.gap) = (false, false, true, 0.0);
+            return self.begin_round(before.map_or(allowed, |before| before.0), None);
         }
+        // No task could end in an idle pool.
+        let was_idle = mem::take(&mut self.was_idle);
+        let seconds = if was_idle { 0.0 } else { measured.elapsed.as_secs_f64() };
         self.gap += seconds;
+        self.stood += seconds;
         if self.is_blind {
             self.before = self.before.map(|(number, since)| (number, since + seconds));
         }
@@ -283,10 +302,12 @@ impl Climb {
                 self.before = self.before.map(|(number, since)| (number, number as f64 / since));
             }
         }
-        let usual = (4.0 * self.longest).min(LONGEST_GAP);
+        // None has ended for long already if the last raise was blind.
+        let usual = if self.is_blind { 0.0 } else { (4.0 * self.longest).min(LONGEST_GAP) };
         if self.gap >= usual.max(BLIND * allowed as f64) && raised > allowed {
             let before = self.before.filter(|_| self.is_blind).unwrap_or((allowed, self.gap));
-            (self.is_blind, self.is_down, self.stands, self.gap) = (true, false, 0, 0.0);
+            (self.is_blind, self.was_blind, self.gap) = (true, true, 0.0);
+            (self.is_down, self.stands) = (false, 0);
             return self.begin_round(raised, Some(before));
         }
         // Some are still starting, or have to end their tasks first.
@@ -308,7 +329,7 @@ impl Climb {
         }
         let mut rate = self.ended as f64 / self.seconds;
         if self.stands > 0 && (needed..=4.0 * needed).contains(&rate) {
-            self.stands -= 1;
+            self.stands = if self.stood < LONGEST_STAND { self.stands - 1 } else { 0 };
             self.rate = (self.rate + rate) / 2.0;
             if self.stands > 0 {
                 return self.begin_round(allowed, None);
@@ -317,9 +338,14 @@ impl Climb {
         } else if self.stands > 0 {
             // Other tasks.
             (self.stands, self.rounds) = (0, 0);
-        } else if self.before.is_some() {
+        } else if let Some((number, before)) = self.before {
+            let was_blind = mem::take(&mut self.was_blind);
             if rate < needed {
-                return self.stand(number, self.before.map_or(rate, |before| before.1));
+                let next = self.stand(number, before);
+                if was_blind {
+                    (self.stands, self.is_down) = (1, false);
+                }
+                return next;
             }
             self.rounds = 0;
         }
@@ -339,7 +365,7 @@ impl Climb {
     fn stand(&mut self, number: usize, rate: f64) -> usize {
         self.is_down = !self.is_down;
         self.rounds = (2 * self.rounds).clamp(MANY / 4, MANY);
-        (self.stands, self.rate) = (self.rounds, rate);
+        (self.stands, self.rate, self.stood) = (self.rounds, rate, 0.0);
         self.begin_round(number, None)
     }
 }

@@ -57,7 +57,7 @@ impl Sums {
     }
 
     /// Tasks that ran or were dropped. Wraps around like each of the sums.
-    fn ended(self) -> usize {
+    pub(crate) fn ended(self) -> usize {
         [Count::Completed, Count::Panicked, Count::Cancelled, Count::Expired]
             .into_iter()
             .fold(0, |sum, count| sum.wrapping_add(self.of(count)))

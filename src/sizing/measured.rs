@@ -185,11 +185,11 @@ impl Shared {
         let counts = self.counts.load();
         let running = counts.running();
         let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
-        let (busy, taken) = {
+        // A poll that returns pending ends no task.
+        let (busy, taken, ended) = {
             let registry = self.registry.lock();
-            (registry.busy(), registry.taken())
+            (registry.busy(), registry.taken(), registry.sums().ended())
         };
-        let ended = taken.wrapping_sub(busy.len());
         state.number += 1;
         // What was found long before a measurement was asked for says nothing of these tasks.
         let is_old =
@@ -283,5 +283,24 @@ mod tests {
         let allowed = pool.stats().allowed;
         end.wait();
         assert!(allowed >= 12, "twice as many may run as have slept: {allowed}");
+    }
+
+    #[cfg(feature = "async")]
+    #[test]
+    fn a_poll_that_returns_pending_is_no_end() {
+        let pool = ThreadPool::builder().core_size(1).build();
+        let shared = pool.shared();
+        *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+        let mut state = shared.sizing.state.lock();
+        let mut ended = || shared.measure_workers(&mut state, Instant::now(), true, true).ended;
+        ended();
+        let mut polls = 0;
+        pool.spawn(std::future::poll_fn(move |context| {
+            polls += 1;
+            context.waker().wake_by_ref();
+            if polls < 100 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        }));
+        pool.join();
+        assert_eq!(ended(), 1);
     }
 }

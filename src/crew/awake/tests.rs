@@ -238,6 +238,8 @@ struct Outcome {
     peak: usize,
     /// The numbers at each measurement, and when in milliseconds.
     numbers: Vec<(f64, usize)>,
+    /// When tasks ended.
+    ends: Vec<f64>,
 }
 
 struct Worker {
@@ -256,6 +258,8 @@ struct Simulation {
     fixed: Option<usize>,
     /// Ends after that many milliseconds.
     limit: usize,
+    /// When the first tasks come, in milliseconds. The others are there at the beginning.
+    comes_at: Vec<usize>,
 }
 
 impl Simulation {
@@ -266,11 +270,14 @@ impl Simulation {
             resources: vec![1; 4],
             fixed: None,
             limit: usize::MAX / MILLI,
+            comes_at: Vec::new(),
         }
     }
 
     fn run(&self, tasks: &[Task]) -> Outcome {
-        let mut queue: VecDeque<&Task> = tasks.iter().collect();
+        let (late, now) = tasks.split_at(self.comes_at.len());
+        let mut late: VecDeque<_> = self.comes_at.iter().zip(late).collect();
+        let mut queue: VecDeque<&Task> = now.iter().collect();
         let mut workers: Vec<Worker> = Vec::new();
         let mut free = self.resources.clone();
         let mut events = std::collections::HashSet::new();
@@ -281,7 +288,14 @@ impl Simulation {
         // found.
         let (mut used, mut ended, mut measured_at, mut ran) = (0, 0, 0, 0);
         let mut outcome = Outcome::default();
-        while !(queue.is_empty() && workers.is_empty()) && step < self.limit * MILLI {
+        // Whether the queue was empty at the last measurement: the pool is not measured then.
+        let mut was_idle = true;
+        while !(late.is_empty() && queue.is_empty() && workers.is_empty())
+            && step < self.limit * MILLI
+        {
+            while late.front().is_some_and(|(at, _)| **at * MILLI <= step) {
+                queue.extend(late.pop_front().map(|(_, task)| task));
+            }
             // Two threads start in a step.
             for _ in 0..2 {
                 if workers.len() < allowed {
@@ -349,6 +363,7 @@ impl Simulation {
             workers.retain_mut(|worker| {
                 if worker.left.iter().all(|left| matches!(left, Compute(0) | Sleep(0) | Reply(0))) {
                     ended += 1;
+                    outcome.ends.push(step as f64 / MILLI as f64);
                     worker.left.clear();
                     if count - gone <= allowed {
                         if let Some(task) = queue.pop_front() {
@@ -359,7 +374,7 @@ impl Simulation {
                 }
                 !worker.left.is_empty()
             });
-            if step >= next_at && self.fixed.is_none() {
+            if step >= next_at && self.fixed.is_none() && !(was_idle && queue.is_empty()) {
                 let is_awake = |worker: &&Worker| matches!(worker.left[0], Compute(_));
                 let on_thread =
                     |worker: &&&Worker| matches!(worker.left[0], Reply(_) | Take(_) | Wait(_));
@@ -374,6 +389,7 @@ impl Simulation {
                     asked.iter().filter(|worker| on_disk(worker)).count(),
                 ];
                 let (running, has_work) = (workers.len(), !queue.is_empty());
+                was_idle = !has_work;
                 let elapsed = step - measured_at;
                 let cpus_used =
                     if running > ran { awake as f64 } else { used as f64 / elapsed as f64 };
@@ -406,7 +422,8 @@ impl Simulation {
     /// The milliseconds with that many workers.
     fn fixed(&self, tasks: &[Task], size: usize) -> f64 {
         let resources = self.resources.clone();
-        Simulation { fixed: Some(size), resources, ..*self }.run(tasks).millis
+        let comes_at = self.comes_at.clone();
+        Simulation { fixed: Some(size), resources, comes_at, ..*self }.run(tasks).millis
     }
 
     /// The best time of the fixed numbers.
@@ -539,9 +556,55 @@ fn tasks_that_wait_for_queued_ones_end() {
     // The other tasks have ended regularly before.
     let run = simulation.run(&[locked(1_000), hidden_waits(200)].concat());
     assert!(run.millis < 1_300.0, "{} ms, {:?}", run.millis, changes(&run.numbers));
-    let slowly = tasks(20, &[Take(1), Sleep(100 * MILLI), Give(1)]);
-    let run = simulation.run(&[slowly, hidden_waits(200)].concat());
-    assert!(run.millis < 3_000.0, "{} ms, {:?}", run.millis, changes(&run.numbers));
+    // Slowly.
+    let simulation = Simulation { limit: 60_000, ..simulation };
+    for (count, waits) in [(20, 200), (400, 500)] {
+        let slowly = tasks(count, &[Take(1), Sleep(100 * MILLI), Give(1)]);
+        let run = simulation.run(&[slowly, hidden_waits(waits)].concat());
+        let took = run.millis - 100.0 * count as f64;
+        assert!(took < 1_000.0, "{took} ms, {:?}", changes(&run.numbers));
+    }
+}
+
+#[test]
+fn the_time_of_an_idle_pool_is_none_without_an_end() {
+    for waits in [64, 200, 500] {
+        let comes_at = (0..360).map(|task| task / 30 * 180).chain(vec![2_160; 12 + 2 * waits]);
+        let comes_at: Vec<_> = comes_at.collect();
+        let simulation = Simulation { limit: 10_000, comes_at, ..Simulation::new(2) };
+        let run = simulation.run(&[locked(372), hidden_waits(waits)].concat());
+        let took = run.millis - 2_160.0;
+        assert!(took < 200.0, "{waits}: {took} ms, {:?}", changes(&run.numbers));
+    }
+}
+
+#[test]
+fn bursts_are_no_evidence_for_a_larger_number() {
+    for burst in [50, 60, 80] {
+        let comes_at: Vec<_> = (0..40 * burst).map(|task| task / burst * 100).collect();
+        let simulation = Simulation { comes_at, ..Simulation::new(2) };
+        let run = simulation.run(&locked(40 * burst));
+        let last = run.numbers.last().unwrap().1;
+        assert!(last <= 8, "{burst}: {:?}", changes(&run.numbers));
+    }
+}
+
+#[test]
+fn a_number_that_is_too_small_does_not_stand_for_long() {
+    let slowly = tasks(3_000, &[Take(1), Sleep(20 * MILLI), Give(1)]);
+    let run = Simulation::new(2).run(&[slowly, tasks(5_000, &[Reply(100 * MILLI)])].concat());
+    let took = run.millis - run.ends[2_999];
+    assert!(took < 6_000.0, "{took} ms, {:?}", changes(&run.numbers));
+}
+
+/// The number is that of tasks that have slept.
+#[test]
+fn a_large_number_of_workers_that_contend_is_lowered_first() {
+    let elapsed = Duration::from_millis(64);
+    let measured = Measurement { on: [64.0, 0.0], elapsed, ..measured(64, 0.0) };
+    let mut controller = Controller::default();
+    let next = (0..10).map(|_| controller.next(64, 2, SIZES, measured));
+    assert_eq!(next.into_iter().find(|next| *next != 64), Some(32));
 }
 
 #[test]

@@ -66,13 +66,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
         Unit("sizing::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
-        "Some(Err(_)) => return Some(ThreadState::Awake)," => "Some(Err(_)) => return Some(ThreadState::AsleepOutside),",
+        "Some((_, None)) => return Some(ThreadState::Awake)," => "Some((_, None)) => return Some(ThreadState::AsleepOutside),",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");
     "measured: no thread sleeps", "src/sync/probe.rs",
-        "422 | 449)) => return Some(ThreadState::AsleepOnThread)," => "422 | 449)) => return Some(ThreadState::Awake),",
+        "return Some(ThreadState::AsleepOnThread);" => "return Some(ThreadState::Awake);",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_wait_for_each_other");
     "measured: a lock is as a socket", "src/sync/probe.rs",
-        "Some(Ok(libc::SYS_futex | 422 | 449))" => "Some(Ok(422 | 449))",
+        "&[libc::SYS_futex, 422, 449]" => "&[422, 449]",
         Unit("probe::tests::the_kinds_of_waits"), Test("growth", "tasks_that_wait_for_one_lock_get_few");
     "measured: a worker of which only the clock is known sleeps", "src/sizing/measured.rs",
         "None if has_run =>" => "None if has_run && false =>", Test("growth", "tasks_that_compute_get_few_workers_while_no_file");
@@ -108,6 +108,23 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: workers of which no task ends get no others", "src/crew/awake.rs",
         "BLIND * allowed as f64) && raised > allowed {" => "BLIND * allowed as f64) && raised > allowed && false {",
         Unit("awake::tests::tasks_that_wait_for_queued"), Test("growth", "tasks_that_wait_for_each_other");
+    "controller: each blind raise waits for the usual time", "src/crew/awake.rs",
+        "let usual = if self.is_blind { 0.0 }" => "let usual = if self.is_blind && false { 0.0 }",
+        Unit("awake::tests::tasks_that_wait_for_queued");
+    "controller: the time of an idle pool is one without an end", "src/crew/awake.rs",
+        "let seconds = if was_idle { 0.0 }" => "let seconds = if was_idle && false { 0.0 }",
+        Unit("awake::tests::the_time_of_an_idle_pool");
+    "controller: a trial that the queue does not outlast pays", "src/crew/awake.rs",
+        "self.before.filter(|_| !self.was_blind)" => "self.before.filter(|_| false)",
+        Unit("awake::tests::bursts_are_no_evidence");
+    "controller: a number stands however long the rounds are", "src/crew/awake.rs",
+        "self.stood < LONGEST_STAND" => "self.stood < f64::MAX + LONGEST_STAND",
+        Unit("awake::tests::a_number_that_is_too_small");
+    "controller: a large number is raised first", "src/crew/awake.rs",
+        "let is_down = allowed > 2 * least;" => "let is_down = allowed > usize::MAX - least;",
+        Unit("awake::tests::a_large_number_of_workers");
+    "measured: a poll that returns pending is an end", "src/sizing/measured.rs",
+        "registry.sums().ended())" => "registry.taken())", Unit("measured::tests::a_poll_that_returns_pending");
     "controller: a smaller number is never tried", "src/crew/awake.rs",
         "(allowed / 2).max(least)" => "allowed.max(least)", Unit("awake::tests::phases_may_change");
     "controller: a number stands however the tasks change", "src/crew/awake.rs",
