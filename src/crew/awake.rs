@@ -210,6 +210,13 @@ const BLIND: f64 = 50e-6;
 /// a wait ends within a second.
 const LONGEST_GAP: f64 = 0.5;
 
+/// How many tasks for each worker end in a round after the first change that has not paid.
+const TURNS: usize = 4;
+
+/// The seconds after which fewer tasks are enough for a round: five hundred tasks under one lock end
+/// after each other.
+const LONGEST_ROUND: f64 = 1.0;
+
 /// The seconds after which a number stands no longer. The rounds of slow tasks are long, and other
 /// tasks may by chance end as often.
 const LONGEST_STAND: f64 = 2.0;
@@ -217,7 +224,8 @@ const LONGEST_STAND: f64 = 2.0;
 /// The search for the number while many of the sleepers wait for another thread.
 ///
 /// It compares the rates at which tasks end in *rounds*, in each of which about as many tasks end
-/// as workers run.
+/// as workers run. Once a change has not paid, some times as many: then time matters less than that
+/// trials of a mixture of tasks do not pay by chance.
 /// - A change to a larger number **pays** if the rate grows with the fourth root of the number, or
 ///   more: 1.19 times the ends for twice the workers, since less cannot be told from chance. Half
 ///   of the number is tried, too, and pays if it loses no more than the eighth root: 8 %. After a
@@ -323,8 +331,12 @@ impl Climb {
         let (number, rate) = self.before.unwrap_or((allowed, self.rate / 2.0));
         let root = (allowed as f64 / number as f64).sqrt().sqrt();
         let needed = rate * if self.is_down { root.sqrt() } else { root };
-        let round = MANY.max(allowed).max(number) as f64;
-        if measured.ended == 0 || (self.ended as f64) < round && self.seconds * needed < round {
+        // A round that begins with the short tasks of a mixture has too high a rate.
+        let turns = if self.rounds > 0 { TURNS } else { 1 };
+        let is_long = self.seconds >= LONGEST_ROUND;
+        let round = if is_long { MANY } else { MANY.max(turns * allowed.max(number)) };
+        let ends = (self.ended as f64).max(self.seconds * needed);
+        if measured.ended == 0 || ends < round as f64 {
             return allowed;
         }
         let mut rate = self.ended as f64 / self.seconds;
@@ -347,7 +359,6 @@ impl Climb {
                 }
                 return next;
             }
-            self.rounds = 0;
         }
         for _ in 0..2 {
             let next = if self.is_down { (allowed / 2).max(least) } else { raised };

@@ -591,10 +591,37 @@ fn bursts_are_no_evidence_for_a_larger_number() {
 
 #[test]
 fn a_number_that_is_too_small_does_not_stand_for_long() {
+    let slowly = |count| tasks(count, &[Take(1), Sleep(20 * MILLI), Give(1)]);
+    let replies = tasks(5_000, &[Reply(100 * MILLI)]);
+    // After the first search among many workers, and without it.
+    for locked in [slowly(3_000), [locked(500), slowly(1_500)].concat()] {
+        let run = Simulation::new(2).run(&[locked.clone(), replies.clone()].concat());
+        let took = run.millis - run.ends[locked.len() - 1];
+        assert!(took < 7_000.0, "{took} ms, {:?}", changes(&run.numbers));
+    }
+}
+
+#[test]
+fn a_mixture_of_short_and_long_tasks_takes_about_as_long_as_with_many_workers() {
+    let long = |is_long| if is_long { 100 * MILLI } else { MILLI };
+    let times: Vec<f64> = (0..3)
+        .map(|_| {
+            let replies = (0..40_000).map(|_| vec![Reply(long(fastrand::u8(..4) == 0))]);
+            Simulation::new(2).run(&replies.collect::<Vec<_>>()).millis
+        })
+        .collect();
+    // Chance leads some of them astray.
+    let shortest = times.iter().copied().fold(f64::INFINITY, f64::min);
+    let best = 40_000.0 * 25.75 / MAX as f64;
+    assert!(shortest < 1.4 * best, "{times:?} of {best:.0}");
+}
+
+/// They end after each other, so a round of as many tasks as workers takes ten seconds.
+#[test]
+fn many_workers_that_wait_for_one_slow_lock_become_few() {
     let slowly = tasks(3_000, &[Take(1), Sleep(20 * MILLI), Give(1)]);
-    let run = Simulation::new(2).run(&[slowly, tasks(5_000, &[Reply(100 * MILLI)])].concat());
-    let took = run.millis - run.ends[2_999];
-    assert!(took < 6_000.0, "{took} ms, {:?}", changes(&run.numbers));
+    let run = Simulation { limit: 30_000, ..Simulation::new(2) }.run(&slowly);
+    assert!(run.numbers.last().unwrap().1 <= 8, "{:?}", changes(&run.numbers));
 }
 
 /// The number is that of tasks that have slept.

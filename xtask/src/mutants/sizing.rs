@@ -120,6 +120,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: a number stands however long the rounds are", "src/crew/awake.rs",
         "self.stood < LONGEST_STAND" => "self.stood < f64::MAX + LONGEST_STAND",
         Unit("awake::tests::a_number_that_is_too_small");
+    "controller: a round is short for a mixture, too", "src/crew/awake.rs",
+        "const TURNS: usize = 4;" => "const TURNS: usize = 1;", Unit("awake::tests::a_mixture_of_short");
+    "controller: a round lasts as long as its tasks", "src/crew/awake.rs",
+        "let is_long = self.seconds >= LONGEST_ROUND;" => "let is_long = self.seconds >= f64::MAX * LONGEST_ROUND;",
+        Unit("awake::tests::many_workers_that_wait");
     "controller: a large number is raised first", "src/crew/awake.rs",
         "let is_down = allowed > 2 * least;" => "let is_down = allowed > usize::MAX - least;",
         Unit("awake::tests::a_large_number_of_workers");
