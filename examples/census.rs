@@ -5,8 +5,9 @@
 //! cargo run --release --example census -- src /usr/share
 //! ```
 //!
-//! A walker sends paths to a few counters, these send what they count to a merger, and a reporter is woken
-//! by a timer meanwhile. All of them are futures on one pool; channels and timer know nothing of it.
+//! A walker sends paths to a few counters, these send what they count to a merger, and a reporter
+//! is woken by a timer meanwhile. All of them are futures on one pool; channels and timer know
+//! nothing of it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -76,9 +77,9 @@ fn arguments() -> Result<Vec<PathBuf>, lexopt::Error> {
 }
 
 fn take_census(roots: Vec<PathBuf>) -> Census {
-    // Walker and counters block their workers while they read. Here that is all right: a woken future
-    // that finds no idle worker gets another thread, up to `max_size`. So there is room for all that
-    // may block and, whatever they do, for the merger and the reporter.
+    // Walker and counters block their workers while they read. Here that is all right: a woken
+    // future that finds no idle worker gets another thread, up to `max_size`. So there is room for
+    // all that may block and, whatever they do, for the merger and the reporter.
     let pool = ThreadPool::builder().name("census").core_size(2).max_size(COUNTERS + 3).build();
     // Short channels: a sender that is too far ahead waits, and occupies no worker meanwhile.
     let (to_counters, paths) = mpsc::channel(64);

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! It shows
-//! - a [handler](ThreadPool::handler): the function is prepared once, and each call only brings its argument,
-//!   here the size of a file. An argument of up to two words costs no allocation,
+//! - a [handler](ThreadPool::handler): the function is prepared once, and each call only brings its
+//!   argument, here the size of a file. An argument of up to two words costs no allocation,
 //! - a result that all calls work on: atomic buckets, which the function holds by an `Arc`,
 //! - [`join`](ThreadPool::join): when it returns, what the calls have written can be read.
 //!

@@ -1,4 +1,5 @@
-//! Adds up the numbers in a file, chunk by chunk, in tasks that borrow: from the stack, and without an `Arc`.
+//! Adds up the numbers in a file, chunk by chunk, in tasks that borrow: from the stack, and without
+//! an `Arc`.
 //!
 //! ```text
 //! cargo run --release --example sum                          # the numbers from 1 to 2^24
@@ -7,12 +8,13 @@
 //! ```
 //!
 //! It shows
-//! - a [scope](ThreadPool::scope): its tasks read a slice that belongs to the caller, and each writes to an element
-//!   of its own of another one (`sum_on_pool`). When the scope has returned, all of that is the caller's again,
+//! - a [scope](ThreadPool::scope): its tasks read a slice that belongs to the caller, and each
+//!   writes to an element of its own of another one (`sum_on_pool`). When the scope has returned,
+//!   all of that is the caller's again,
 //! - how little there is to it: no handle, no channel, no lock.
 //!
-//! A file is taken for 64-bit numbers, the smallest byte first, with zeros for what is missing in the last
-//! one. The sum has 128 bits, so it is exact, and the same in whichever order it is made.
+//! A file is taken for 64-bit numbers, the smallest byte first, with zeros for what is missing in
+//! the last one. The sum has 128 bits, so it is exact, and the same in whichever order it is made.
 
 use std::error::Error;
 use std::fs;
@@ -27,8 +29,8 @@ use elastipool::ThreadPool;
 use lexopt::Arg::{Long, Short, Value};
 use lexopt::ValueExt;
 
-/// How many numbers there are without a file, 128 MiB: one CPU adds for some milliseconds, so the tasks of a pool
-/// are worth their microseconds.
+/// How many numbers there are without a file, 128 MiB: one CPU adds for some milliseconds, so the
+/// tasks of a pool are worth their microseconds.
 const DEFAULT_NUMBERS: u64 = 1 << 24;
 
 const HELP: &str = "\
@@ -102,7 +104,8 @@ fn run(args: &Args) -> Result<bool, Box<dyn Error>> {
     let chunks = args.chunks.unwrap_or(cpus).get();
 
     let pool = ThreadPool::builder().name("sum").core_size(cpus.get()).max_size(cpus.get()).build();
-    // A pool starts its threads when there is work. Here this would be most of the time that is measured.
+    // A pool starts its threads when there is work. Here this would be most of the time that is
+    // measured.
     pool.start_core_threads();
     let (in_loop, loop_time) = timed(|| sum(&numbers));
     let (on_pool, pool_time) = timed(|| sum_on_pool(&pool, &numbers, chunks));

@@ -1,4 +1,5 @@
-//! The configuration of a pool, checked before the pool exists. Two thirds of the file are documentation.
+//! The configuration of a pool, checked before the pool exists. Two thirds of the file are
+//! documentation.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use crate::sync::{Counter, default_stack_size};
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// Bounds the workers that are replaced at a time, and the workers of a pool that finds its size: as many as tokio's default for
-/// blocking threads.
+/// Bounds the workers that are replaced at a time, and the workers of a pool that finds its size:
+/// as many as tokio's default for blocking threads.
 const DEFAULT_MAX: usize = 512;
 
-/// Configures and builds a [`ThreadPool`]. [Sizing](crate::guide::sizing) says whether to set a size, and which.
+/// Configures and builds a [`ThreadPool`]. [Sizing](crate::guide::sizing) says whether to set a
+/// size, and which.
 ///
 /// | setting | default |
 /// |---|---|
@@ -57,8 +59,8 @@ const DEFAULT_MAX: usize = 512;
 /// assert_eq!(name.await_complete().as_deref(), Some("resolver-0"));
 /// ```
 ///
-/// Clone a builder to build several pools with the same settings. They call the same hooks. Without a
-/// [`name`](Self::name), each pool gets its own.
+/// Clone a builder to build several pools with the same settings. They call the same hooks. Without
+/// a [`name`](Self::name), each pool gets its own.
 ///
 /// ```
 /// let builder = elastipool::Builder::new().core_size(1).max_size(4);
@@ -68,19 +70,22 @@ const DEFAULT_MAX: usize = 512;
 /// ```
 ///
 /// # The number of CPUs
-/// The default of `core_size` is the number of CPUs that the process may use when the pool is built, as the crate `num_cpus`
-/// counts them. On Linux that is the smaller of:
-/// - the CPUs that the main thread may run on, or the thread that builds the pool if it may run on more: their affinity
-///   (`taskset`, `docker run --cpuset-cpus`). So either of the two may be pinned to one CPU,
-/// - the CPU quota of the process's own control group, of version 1 or 2, rounded up (`docker run --cpus 1.5` and a CPU limit of
-///   1500m in Kubernetes make 2). It is read once per process.
+/// The default of `core_size` is the number of CPUs that the process may use when the pool is
+/// built, as the crate `num_cpus` counts them. On Linux that is the smaller of:
+/// - the CPUs that the main thread may run on, or the thread that builds the pool if it may run on
+///   more: their affinity (`taskset`, `docker run --cpuset-cpus`). So either of the two may be
+///   pinned to one CPU,
+/// - the CPU quota of the process's own control group, of version 1 or 2, rounded up
+///   (`docker run --cpus 1.5` and a CPU limit of 1500m in Kubernetes make 2). It is read once per
+///   process.
 ///
-/// CPU shares and weights, such as CPU requests in Kubernetes, do not count, and neither does the quota of a parent of the
-/// group. [`std::thread::available_parallelism`] respects the parents' quotas too, but rounds down: pass its result to
-/// `core_size` if you want that. A pool does not notice later changes of the number: call [`ThreadPool::set_sizes`] then.
+/// CPU shares and weights, such as CPU requests in Kubernetes, do not count, and neither does the
+/// quota of a parent of the group. [`std::thread::available_parallelism`] respects the parents'
+/// quotas too, but rounds down: pass its result to `core_size` if you want that. A pool does not
+/// notice later changes of the number: call [`ThreadPool::set_sizes`] then.
 ///
-/// On Linux the pool's threads may run on the CPUs that the thread which builds the pool may run on at that time. A thread
-/// that submits a task may be pinned: the worker that it starts is not.
+/// On Linux the pool's threads may run on the CPUs that the thread which builds the pool may run on
+/// at that time. A thread that submits a task may be pinned: the worker that it starts is not.
 #[derive(Clone, Debug, Default)]
 #[must_use = "a builder does nothing until it builds"]
 pub struct Builder {
@@ -116,10 +121,11 @@ impl Builder {
         Builder::default()
     }
 
-    /// Sets the pool's name. Its threads are named `{name}-{index}`. Linux shows only 15 bytes of that: in `top` and debuggers a longer
-    /// name is cut before the index, so worker 10 of `elastipool-10` is `elastipool-1-10`. [`Thread::name`](std::thread::Thread::name)
-    /// and panics have the whole name. The default is so short that nothing is cut, up to the thousandth worker of the 999th pool.
-    /// [`try_build`](Self::try_build) rejects a name with a NUL byte.
+    /// Sets the pool's name. Its threads are named `{name}-{index}`. Linux shows only 15 bytes of
+    /// that: in `top` and debuggers a longer name is cut before the index, so worker 10 of
+    /// `elastipool-10` is `elastipool-1-10`. [`Thread::name`](std::thread::Thread::name) and panics
+    /// have the whole name. The default is so short that nothing is cut, up to the thousandth
+    /// worker of the 999th pool. [`try_build`](Self::try_build) rejects a name with a NUL byte.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().name("resolver").build();
@@ -131,9 +137,10 @@ impl Builder {
         self
     }
 
-    /// Sets the number of workers below which each submission starts one (unless [`prefer_idle`](Self::prefer_idle) is set
-    /// and a worker is idle), and below which the pool does not shrink. May be 0: then an idle pool shrinks to no thread. At
-    /// most `max_size`. The default is [the number of CPUs](#the-number-of-cpus), which a container can limit.
+    /// Sets the number of workers below which each submission starts one (unless
+    /// [`prefer_idle`](Self::prefer_idle) is set and a worker is idle), and below which the pool
+    /// does not shrink. May be 0: then an idle pool shrinks to no thread. At most `max_size`. The
+    /// default is [the number of CPUs](#the-number-of-cpus), which a container can limit.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().core_size(2).max_size(8).build();
@@ -148,12 +155,12 @@ impl Builder {
     }
 
     /// Sets the number of workers that may run at once. More workers exist only while some are in
-    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. A future that is run by
-    /// [`complete`](ThreadPool::complete) counts also while it waits for something outside of the pool: at most `max_size`
-    /// of these run at a time.
+    /// [blocking regions](crate::blocking()), and idle ones for `keep_alive` after that. A future
+    /// that is run by [`complete`](ThreadPool::complete) counts also while it waits for something
+    /// outside of the pool: at most `max_size` of these run at a time.
     ///
-    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]: 1,048,575 on a 64-bit machine. For "as many as
-    /// needed", set that constant.
+    /// At least 1, at least `core_size`, and at most [`ThreadPool::MAX_SIZE`]: 1,048,575 on a
+    /// 64-bit machine. For "as many as needed", set that constant.
     ///
     /// ```
     /// use std::time::Duration;
@@ -171,24 +178,29 @@ impl Builder {
         self
     }
 
-    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. Any number is valid: 0
-    /// replaces none, and `usize::MAX` means no bound. A pool never has more than [`ThreadPool::MAX_SIZE`] workers.
+    /// Bounds how many workers in [blocking regions](crate::blocking()) are replaced at a time. Any
+    /// number is valid: 0 replaces none, and `usize::MAX` means no bound. A pool never has more
+    /// than [`ThreadPool::MAX_SIZE`] workers.
     ///
-    /// A worker that blocks beyond this bound is not replaced until another blocked worker comes back, and counts against
-    /// `max_size` meanwhile. If `max_size` workers block beyond the bound, the pool runs no other task until one of them
-    /// comes back. If they wait for such a task by means that the pool does not know, they wait for ever. So at most
-    /// `max_size + max_blocked` workers exist, with one exception:
+    /// A worker that blocks beyond this bound is not replaced until another blocked worker comes
+    /// back, and counts against `max_size` meanwhile. If `max_size` workers block beyond the bound,
+    /// the pool runs no other task until one of them comes back. If they wait for such a task by
+    /// means that the pool does not know, they wait for ever. So at most `max_size + max_blocked`
+    /// workers exist, with one exception:
     ///
-    /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the queue) is always replaced
-    /// and does not count here, because the task it waits for may need a worker. Such waits do not cost one thread each: a
-    /// worker runs the task it waits for, if no worker has started it. For capacity no more than `max_size` workers
+    /// A worker that waits for its own pool (for a handle, a scope, a group, or capacity in the
+    /// queue) is always replaced and does not count here, because the task it waits for may need a
+    /// worker. Such waits do not cost one thread each: a worker runs the task it waits for, if no
+    /// worker has started it. For capacity no more than `max_size` workers
     /// [wait](Self::queue_capacity), and fewer under [`Growth::Measured`].
     ///
-    /// There may be a few more threads than workers: a worker in its [stop hook](Self::on_worker_stop) or in the
-    /// destructors of its thread-locals no longer counts. And beside its workers a pool has one thread, the keeper, which asks for
-    /// [refused threads](crate#the-laws), measures workers under [`Growth::Measured`], and looks for stalls in a pool with a
-    /// [`stall_report`](Self::stall_report). A second one, the helper, starts with the first user code that belongs to no task: a
-    /// waker of [`ready`](ThreadPool::ready), [`quiet`](ThreadPool::quiet) or [`terminated`](ThreadPool::terminated), a group's
+    /// There may be a few more threads than workers: a worker in its [stop
+    /// hook](Self::on_worker_stop) or in the destructors of its thread-locals no longer counts. And
+    /// beside its workers a pool has one thread, the keeper, which asks for [refused
+    /// threads](crate#the-laws), measures workers under [`Growth::Measured`], and looks for stalls
+    /// in a pool with a [`stall_report`](Self::stall_report). A second one, the helper, starts with
+    /// the first user code that belongs to no task: a waker of [`ready`](ThreadPool::ready),
+    /// [`quiet`](ThreadPool::quiet) or [`terminated`](ThreadPool::terminated), a group's
     /// [deadline](crate::TaskGroup::deadline) that passes, or a stall report.
     ///
     /// ```
@@ -207,8 +219,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. Any duration is valid:
-    /// `Duration::MAX` means forever, and zero means that the worker ends as soon as it finds no task.
+    /// Sets how long a worker stays idle before it ends, if there are more than `core_size`. Any
+    /// duration is valid: `Duration::MAX` means forever, and zero means that the worker ends as
+    /// soon as it finds no task.
     ///
     /// ```
     /// use std::time::Duration;
@@ -226,24 +239,30 @@ impl Builder {
         self
     }
 
-    /// Bounds the queue: at most this number of tasks wait for a busy worker. Further submissions wait for capacity; the
-    /// `try_` forms hand the task back as [`Full`](crate::RejectReason::Full).
+    /// Bounds the queue: at most this number of tasks wait for a busy worker. Further submissions
+    /// wait for capacity; the `try_` forms hand the task back as
+    /// [`Full`](crate::RejectReason::Full).
     ///
-    /// The pool always accepts a task that a worker can take at once, an idle one or one that may be started. So it accepts
-    /// `queue_capacity + max_size` tasks that do not end, and no more. Under [`Growth::Measured`] the number of workers that may run
-    /// counts instead of `max_size`: it grows while tasks are queued or rejected, or submitters wait, and the workers sleep. With a capacity
-    /// of 0 no task waits in the queue: each goes straight to a worker. Woken futures neither count nor wait. A task that runs above `max_size`, after a
-    /// blocking region or after that number was lowered, takes a place in the queue until it ends.
+    /// The pool always accepts a task that a worker can take at once, an idle one or one that may
+    /// be started. So it accepts `queue_capacity + max_size` tasks that do not end, and no more.
+    /// Under [`Growth::Measured`] the number of workers that may run counts instead of `max_size`:
+    /// it grows while tasks are queued or rejected, or submitters wait, and the workers sleep. With
+    /// a capacity of 0 no task waits in the queue: each goes straight to a worker. Woken futures
+    /// neither count nor wait. A task that runs above `max_size`, after a blocking region or after
+    /// that number was lowered, takes a place in the queue until it ends.
     ///
-    /// A queued task that is cancelled frees its capacity at once, but leaves an entry of a few bytes in the queue until a worker comes to
-    /// it. Once there are as many such entries as `queue_capacity`, the next ones keep the capacity until then. So memory is bounded
-    /// also where tasks are cancelled as fast as they are submitted.
+    /// A queued task that is cancelled frees its capacity at once, but leaves an entry of a few
+    /// bytes in the queue until a worker comes to it. Once there are as many such entries as
+    /// `queue_capacity`, the next ones keep the capacity until then. So memory is bounded also
+    /// where tasks are cancelled as fast as they are submitted.
     ///
-    /// A task that submits to its own pool may have to wait for capacity too. It waits in a [blocking
-    /// region](crate::blocking()), so another worker can free capacity. At most `max_size` workers wait like this at a time: what
-    /// further ones submit meanwhile, the pool accepts above its capacity, as it does if the system refuses a thread. So tasks that
-    /// submit tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds what is left to do. Under
-    /// [`Growth::Measured`] no more workers wait than are wanted awake. So such tasks cost few threads, and exceed the capacity more often.
+    /// A task that submits to its own pool may have to wait for capacity too. It waits in a
+    /// [blocking region](crate::blocking()), so another worker can free capacity. At most
+    /// `max_size` workers wait like this at a time: what further ones submit meanwhile, the pool
+    /// accepts above its capacity, as it does if the system refuses a thread. So tasks that submit
+    /// tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds
+    /// what is left to do. Under [`Growth::Measured`] no more workers wait than are wanted awake.
+    /// So such tasks cost few threads, and exceed the capacity more often.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -263,13 +282,14 @@ impl Builder {
         self
     }
 
-    /// Sets a task quota: after this number of tasks a worker is recycled. Its thread ends, with its stop hook and the
-    /// destructors of its thread-locals, and a new worker replaces it. This limits what foreign code leaves behind in a
-    /// thread. Each poll of a future counts as a task. May not be 0.
+    /// Sets a task quota: after this number of tasks a worker is recycled. Its thread ends, with
+    /// its stop hook and the destructors of its thread-locals, and a new worker replaces it. This
+    /// limits what foreign code leaves behind in a thread. Each poll of a future counts as a task.
+    /// May not be 0.
     ///
-    /// The old worker starts the new one before it leaves, so no task waits for the change. It starts none if no work is
-    /// left for it and `core_size` others remain. If the system refuses the thread, the old worker continues with a new
-    /// quota.
+    /// The old worker starts the new one before it leaves, so no task waits for the change. It
+    /// starts none if no work is left for it and `core_size` others remain. If the system refuses
+    /// the thread, the old worker continues with a new quota.
     ///
     /// ```
     /// let builder = elastipool::Builder::new().core_size(1).max_size(1);
@@ -285,7 +305,8 @@ impl Builder {
         self
     }
 
-    /// Sets when the pool starts a thread for a task that no worker is free to take: see [`Growth`].
+    /// Sets when the pool starts a thread for a task that no worker is free to take: see
+    /// [`Growth`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -307,12 +328,14 @@ impl Builder {
         self
     }
 
-    /// Sets whether a submission below `core_size` wakes an idle worker instead of starting another.
+    /// Sets whether a submission below `core_size` wakes an idle worker instead of starting
+    /// another.
     ///
-    /// By default each submission below [`core_size`](Self::core_size) starts a worker, also while others are idle: the pool
-    /// reaches `core_size` after that many tasks, and later tasks find enough workers. With `true`, a submission starts one
-    /// only if no worker is idle or looks for a task. So a pool whose tasks come one at a time has few threads, and a burst
-    /// starts its threads when it comes. No task waits behind a busy worker for that.
+    /// By default each submission below [`core_size`](Self::core_size) starts a worker, also while
+    /// others are idle: the pool reaches `core_size` after that many tasks, and later tasks find
+    /// enough workers. With `true`, a submission starts one only if no worker is idle or looks for
+    /// a task. So a pool whose tasks come one at a time has few threads, and a burst starts its
+    /// threads when it comes. No task waits behind a busy worker for that.
     /// [`start_core_threads`](crate::ThreadPool::start_core_threads) starts all of them as before.
     ///
     /// `docs/performance.md` in the repository has figures of both.
@@ -332,8 +355,9 @@ impl Builder {
         self
     }
 
-    /// Sets the size of the stacks of the workers and the [helper](Self::max_blocked), in bytes. That of the keeper is at least the default one. The system may round it up. If it cannot provide a stack of this
-    /// size, it refuses the thread.
+    /// Sets the size of the stacks of the workers and the [helper](Self::max_blocked), in bytes.
+    /// That of the keeper is at least the default one. The system may round it up. If it cannot
+    /// provide a stack of this size, it refuses the thread.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().stack_size(16 << 20).build(); // 16 MiB
@@ -346,16 +370,18 @@ impl Builder {
         self
     }
 
-    /// Sets a function that names the threads. The thread that starts a worker calls it with the worker's index, possibly
-    /// more than once.
+    /// Sets a function that names the threads. The thread that starts a worker calls it with the
+    /// worker's index, possibly more than once.
     ///
-    /// The function must not submit to the pool or wait for its tasks, and should return at once: the pool's keeper starts workers too, and
-    /// each start waits for its name. A NUL byte in the name is replaced, since the system does not
-    /// allow it. Linux shows only the first 15 bytes of the name.
+    /// The function must not submit to the pool or wait for its tasks, and should return at once:
+    /// the pool's keeper starts workers too, and each start waits for its name. A NUL byte in the
+    /// name is replaced, since the system does not allow it. Linux shows only the first 15 bytes of
+    /// the name.
     ///
-    /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler). The thread gets its
-    /// default name. A thread that is started from inside this function, the panic handler that it calls, or a subscriber of the
-    /// feature `tracing` gets its default name too, of whichever pool it is: the function is not called there.
+    /// A panic of the function is contained, and goes to the [panic handler](Self::panic_handler).
+    /// The thread gets its default name. A thread that is started from inside this function, the
+    /// panic handler that it calls, or a subscriber of the feature `tracing` gets its default name
+    /// too, of whichever pool it is: the function is not called there.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().thread_name(|index| format!("io #{index}")).build();
@@ -371,15 +397,17 @@ impl Builder {
         self
     }
 
-    /// Sets a function that receives the payload of each panic that reaches no handle: the panic of a task without a
-    /// handle, of a task whose handle was dropped before the task ended, or of a worker hook.
+    /// Sets a function that receives the payload of each panic that reaches no handle: the panic of
+    /// a task without a handle, of a task whose handle was dropped before the task ended, or of a
+    /// worker hook.
     ///
-    /// Some of the panics without a handle go elsewhere: [`scope`](ThreadPool::scope) resumes the first one of its tasks. A
-    /// [`wait`](crate::TaskGroup::wait) for a group returns one that is the group's first failure, and
-    /// [`wait_all`](crate::TaskGroup::wait_all) returns each. The function receives the others.
+    /// Some of the panics without a handle go elsewhere: [`scope`](ThreadPool::scope) resumes the
+    /// first one of its tasks. A [`wait`](crate::TaskGroup::wait) for a group returns one that is
+    /// the group's first failure, and [`wait_all`](crate::TaskGroup::wait_all) returns each. The
+    /// function receives the others.
     ///
-    /// The thread that panicked calls it, while the task still counts as running. A panic of the function itself is
-    /// contained.
+    /// The thread that panicked calls it, while the task still counts as running. A panic of the
+    /// function itself is contained.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -401,16 +429,20 @@ impl Builder {
         self
     }
 
-    /// Sets a start hook: each worker calls it with its index before its first task. A panic in it is contained.
+    /// Sets a start hook: each worker calls it with its index before its first task. A panic in it
+    /// is contained.
     ///
-    /// By then the worker has what it inherits. On Linux that is from the thread that built the pool, as it was then, and
-    /// not from the thread that submits the first task: on which CPUs it may run (affinity), and which signals it blocks. So a process
-    /// that handles signals on one thread blocks them before it builds the pool, or in this hook. The pool blocks none by itself: a
-    /// child process that a task starts with [`Command`](std::process::Command) inherits the mask of its worker, and would ignore
-    /// `SIGTERM`. Elsewhere a worker inherits what the standard library's threads do, from the thread that starts it.
+    /// By then the worker has what it inherits. On Linux that is from the thread that built the
+    /// pool, as it was then, and not from the thread that submits the first task: on which CPUs it
+    /// may run (affinity), and which signals it blocks. So a process that handles signals on one
+    /// thread blocks them before it builds the pool, or in this hook. The pool blocks none by
+    /// itself: a child process that a task starts with [`Command`](std::process::Command) inherits
+    /// the mask of its worker, and would ignore `SIGTERM`. Elsewhere a worker inherits what the
+    /// standard library's threads do, from the thread that starts it.
     ///
-    /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect there. The hook may wait
-    /// for handles of the pool's tasks, but not in every worker: one worker must be left to run the tasks.
+    /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect
+    /// there. The hook may wait for handles of the pool's tasks, but not in every worker: one
+    /// worker must be left to run the tasks.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder()
@@ -430,9 +462,11 @@ impl Builder {
         self
     }
 
-    /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is contained.
+    /// Sets a stop hook: each worker calls it with its index after its last task. A panic in it is
+    /// contained.
     ///
-    /// The worker no longer counts then, and another worker may already have replaced it. The index is still its own.
+    /// The worker no longer counts then, and another worker may already have replaced it. The index
+    /// is still its own.
     ///
     /// ```
     /// let (sender, stopped) = std::sync::mpsc::channel();
@@ -453,19 +487,24 @@ impl Builder {
         self
     }
 
-    /// Adds a hook around the life of each worker: it is called on the worker's thread, and calls the function that it is given, which
-    /// runs the worker from its start hook to its stop hook. So what the hook makes before is there for all tasks, even if it
-    /// borrows, and is dropped after them on the same thread: the guard of a runtime, a subscriber, a scoped thread-local.
+    /// Adds a hook around the life of each worker: it is called on the worker's thread, and calls
+    /// the function that it is given, which runs the worker from its start hook to its stop hook.
+    /// So what the hook makes before is there for all tasks, even if it borrows, and is dropped
+    /// after them on the same thread: the guard of a runtime, a subscriber, a scoped thread-local.
     ///
-    /// A builder may have several such hooks. The first is the outermost, whose values are dropped last.
+    /// A builder may have several such hooks. The first is the outermost, whose values are dropped
+    /// last.
     ///
-    /// A panic of the hook is contained, and goes to the [panic handler](Self::panic_handler). If the hook panics before it calls the
-    /// function, or does not call it, the worker lives after the hook. A second call does nothing. Before the call, the worker is in its
-    /// [start hook](Self::on_worker_start), which says what may be done there. After it, the worker has left the pool, and has no
-    /// [`worker_index`](crate::worker_index()); [`shutdown_join`](ThreadPool::shutdown_join) waits for the end of the hook.
+    /// A panic of the hook is contained, and goes to the [panic handler](Self::panic_handler). If
+    /// the hook panics before it calls the function, or does not call it, the worker lives after
+    /// the hook. A second call does nothing. Before the call, the worker is in its [start
+    /// hook](Self::on_worker_start), which says what may be done there. After it, the worker has
+    /// left the pool, and has no [`worker_index`](crate::worker_index());
+    /// [`shutdown_join`](ThreadPool::shutdown_join) waits for the end of the hook.
     ///
     /// In a program with tokio, the workers enter its runtime:
-    /// `.around_worker(move |work| { let _entered = handle.enter(); work() })`. [Moving from tokio](crate::migration) has the whole program.
+    /// `.around_worker(move |work| { let _entered = handle.enter(); work() })`. [Moving from
+    /// tokio](crate::migration) has the whole program.
     ///
     /// ```
     /// use std::cell::Cell;
@@ -495,21 +534,25 @@ impl Builder {
         self
     }
 
-    /// Adds a hook that carries the submitter's context to the task: a request number, a locale, the context of a tracing
-    /// library.
+    /// Adds a hook that carries the submitter's context to the task: a request number, a locale,
+    /// the context of a tracing library.
     ///
-    /// Each submission calls `capture` on its thread, once the pool has accepted the task. What that returns is called on the
-    /// thread that runs the task: once before a closure, and before each poll of a spawned future. Its result is dropped after
-    /// the closure or the poll. So it is usually a guard that installs the context. A builder may have several such hooks: a
-    /// task enters them in the order of these calls and leaves them in reverse.
+    /// Each submission calls `capture` on its thread, once the pool has accepted the task. What
+    /// that returns is called on the thread that runs the task: once before a closure, and before
+    /// each poll of a spawned future. Its result is dropped after the closure or the poll. So it is
+    /// usually a guard that installs the context. A builder may have several such hooks: a task
+    /// enters them in the order of these calls and leaves them in reverse.
     ///
-    /// Outside the context are: the destructor of a closure that is never run, a future's destructor, that of a result without a
-    /// receiver, and the [panic handler](Self::panic_handler). In a scope, a future that has ended and a result without a receiver are dropped
-    /// inside, and a handle may resolve a moment before the context is left. A panic of the hook is contained: the task runs without this context. The hook must neither
-    /// submit tasks to its own pool, which would call it again, nor wait for that pool, nor keep a handle of it.
+    /// Outside the context are: the destructor of a closure that is never run, a future's
+    /// destructor, that of a result without a receiver, and the [panic
+    /// handler](Self::panic_handler). In a scope, a future that has ended and a result without a
+    /// receiver are dropped inside, and a handle may resolve a moment before the context is left. A
+    /// panic of the hook is contained: the task runs without this context. The hook must neither
+    /// submit tasks to its own pool, which would call it again, nor wait for that pool, nor keep a
+    /// handle of it.
     ///
-    /// Each task of the pool pays for the hook: about five allocations, and two for each further poll. Without a hook it pays
-    /// nothing.
+    /// Each task of the pool pays for the hook: about five allocations, and two for each further
+    /// poll. Without a hook it pays nothing.
     ///
     /// ```
     /// use std::cell::Cell;
@@ -547,15 +590,16 @@ impl Builder {
         self
     }
 
-    /// Sets whether the pool keeps track of its tasks, for [`ThreadPool::report`]: what each does, since when, and which
-    /// line submitted it. Default: `false`. `false` also removes the hook of [`stall_report`](Self::stall_report).
+    /// Sets whether the pool keeps track of its tasks, for [`ThreadPool::report`]: what each does,
+    /// since when, and which line submitted it. Default: `false`. `false` also removes the hook of
+    /// [`stall_report`](Self::stall_report).
     ///
-    /// The line is that of the call of this crate's method. Where another crate calls it, as for `futures::task::SpawnExt`
-    /// and for hyper, it is a line of that crate.
+    /// The line is that of the call of this crate's method. Where another crate calls it, as for
+    /// `futures::task::SpawnExt` and for hyper, it is a line of that crate.
     ///
-    /// A closure takes a lock that all threads of the pool share four times, and each poll and each blocking region twice
-    /// more. That costs about 0.3 microseconds for a closure, and about one if several threads need the lock at the same
-    /// time.
+    /// A closure takes a lock that all threads of the pool share four times, and each poll and each
+    /// blocking region twice more. That costs about 0.3 microseconds for a closure, and about one
+    /// if several threads need the lock at the same time.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().track_tasks(true).build();
@@ -568,18 +612,22 @@ impl Builder {
         self
     }
 
-    /// Sets a hook that gets a [`Report`] when tasks stall, and makes the pool [track its tasks](Self::track_tasks).
+    /// Sets a hook that gets a [`Report`] when tasks stall, and makes the pool [track its
+    /// tasks](Self::track_tasks).
     ///
-    /// A stall is either of these: a closure or a single poll has run for `after`, or tasks are queued and none was started
-    /// for `after`. A task that waits for a slot of its group is queued here, although [`Stats`](crate::Stats) counts it as
-    /// pending. Each stall is reported once, at most a quarter of `after` late (and a millisecond). Choose a time above
-    /// that of the longest healthy task: the pool cannot tell a deadlock from a long computation.
+    /// A stall is either of these: a closure or a single poll has run for `after`, or tasks are
+    /// queued and none was started for `after`. A task that waits for a slot of its group is queued
+    /// here, although [`Stats`](crate::Stats) counts it as pending. Each stall is reported once, at
+    /// most a quarter of `after` late (and a millisecond). Choose a time above that of the longest
+    /// healthy task: the pool cannot tell a deadlock from a long computation.
     ///
-    /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls. It starts with the first worker, sleeps while the pool has
-    /// no task, and exits with the last worker. The hook is called on another thread, named `{name}-helper`. There is one helper, which runs one
-    /// piece of user code after the other. If the hook takes long, tasks and starts of workers go on, but [wakers](ThreadPool::ready) and
-    /// deadlines of groups wait for it. Likewise a waker or a destructor that never returns holds up all later reports. A panic of the hook is
-    /// contained. The hook must not keep a handle of the pool, which would never close then.
+    /// The pool's keeper, a thread named `{name}-keeper`, looks for stalls. It starts with the
+    /// first worker, sleeps while the pool has no task, and exits with the last worker. The hook is
+    /// called on another thread, named `{name}-helper`. There is one helper, which runs one piece
+    /// of user code after the other. If the hook takes long, tasks and starts of workers go on, but
+    /// [wakers](ThreadPool::ready) and deadlines of groups wait for it. Likewise a waker or a
+    /// destructor that never returns holds up all later reports. A panic of the hook is contained.
+    /// The hook must not keep a handle of the pool, which would never close then.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -619,7 +667,8 @@ impl Builder {
     /// Builds the pool. Starts no thread.
     ///
     /// # Panics
-    /// If the configuration is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    /// If the configuration is invalid, with the text of the error that
+    /// [`try_build`](Self::try_build) returns.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().core_size(2).build();
@@ -729,11 +778,13 @@ fn built(pool: Result<ThreadPool, BuildError>) -> ThreadPool {
 impl ThreadPool {
     /// Creates a pool with a name of the form `elasti-1`. Starts no thread.
     ///
-    /// Below `core_size` workers, each submission starts one. From `core_size` up to `max_size`, a submission starts one
-    /// only if no worker is idle. A worker that was idle for `keep_alive` ends if there are more than `core_size`.
+    /// Below `core_size` workers, each submission starts one. From `core_size` up to `max_size`, a
+    /// submission starts one only if no worker is idle. A worker that was idle for `keep_alive`
+    /// ends if there are more than `core_size`.
     ///
     /// # Panics
-    /// If the numbers are invalid, with the text of the [`BuildError`] that [`Builder::try_build`] would return.
+    /// If the numbers are invalid, with the text of the [`BuildError`] that [`Builder::try_build`]
+    /// would return.
     ///
     /// ```
     /// use std::time::Duration;
@@ -769,9 +820,10 @@ impl ThreadPool {
         Builder::new().name(name).build_sized(core_size, max_size, keep_alive)
     }
 
-    /// Creates a pool of a fixed size, named as by [`new`](Self::new): at most `size` workers run, and once started, they stay until the
-    /// pool has ended. Below that, each submission starts one. More threads exist only while workers are
-    /// [blocked](crate::blocking()), and for 60 seconds after that.
+    /// Creates a pool of a fixed size, named as by [`new`](Self::new): at most `size` workers run,
+    /// and once started, they stay until the pool has ended. Below that, each submission starts
+    /// one. More threads exist only while workers are [blocked](crate::blocking()), and for 60
+    /// seconds after that.
     ///
     /// # Panics
     /// If `size` is 0 or above [`MAX_SIZE`](Self::MAX_SIZE), with the text of the [`BuildError`].
@@ -797,9 +849,10 @@ impl ThreadPool {
     }
 }
 
-/// Creates a pool that finds its size ([`Growth::Measured`]): as many workers run as keep the CPUs busy, at most 512. Its
-/// `core_size` is the number of CPUs, and its `keep_alive` 60 seconds. In a container or with a CPU affinity,
-/// [`Builder`](Builder#the-number-of-cpus) says what that number is.
+/// Creates a pool that finds its size ([`Growth::Measured`]): as many workers run as keep the CPUs
+/// busy, at most 512. Its `core_size` is the number of CPUs, and its `keep_alive` 60 seconds. In a
+/// container or with a CPU affinity, [`Builder`](Builder#the-number-of-cpus) says what that number
+/// is.
 impl Default for ThreadPool {
     fn default() -> Self {
         Builder::new().build()

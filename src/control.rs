@@ -1,4 +1,5 @@
-//! Controlling a pool: waiting, closing, resizing, inspecting. Three quarters of the file are documentation.
+//! Controlling a pool: waiting, closing, resizing, inspecting. Three quarters of the file are
+//! documentation.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -18,24 +19,26 @@ use crate::worker_index::worker_index;
 
 /// # Waiting
 impl ThreadPool {
-    /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is queued or
-    /// running and no spawned future is pending. What those tasks wrote is then visible to the caller.
+    /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is
+    /// queued or running and no spawned future is pending. What those tasks wrote is then visible
+    /// to the caller.
     ///
-    /// Tasks submitted meanwhile count too. The pool stays open. On a [`View`](crate::View), or on a clone of its handle,
-    /// this waits for the tasks of that view only.
+    /// Tasks submitted meanwhile count too. The pool stays open. On a [`View`](crate::View), or on
+    /// a clone of its handle, this waits for the tasks of that view only.
     ///
-    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by then. Not on Windows: there no
-    /// thread starts or exits while such a destructor runs, so a wait in it
-    /// [may never end](std::thread::LocalKey#platform-specific-behavior).
+    /// The destructors of a worker's thread-locals may call this: the worker has left the pool by
+    /// then. Not on Windows: there no thread starts or exits while such a destructor runs, so a
+    /// wait in it [may never end](std::thread::LocalKey#platform-specific-behavior).
     ///
     /// # Panics
-    /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the thread unwinds, a second
-    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `join` returns at
-    /// once, without waiting.
+    /// If one of the pool's own tasks or worker hooks calls it: it would wait for itself. While the
+    /// thread unwinds, a second panic would abort the process. So in a destructor that runs while
+    /// such a task or hook unwinds, `join` returns at once, without waiting.
     ///
-    /// The same holds if it is called while queued tasks that it would wait for are [paused](Self::pause): it would wait until
-    /// another thread calls `resume`. To wait for the end of what runs, use [`join_running`](Self::join_running). A `join` that
-    /// was called before the pause goes on to wait.
+    /// The same holds if it is called while queued tasks that it would wait for are
+    /// [paused](Self::pause): it would wait until another thread calls `resume`. To wait for the
+    /// end of what runs, use [`join_running`](Self::join_running). A `join` that was called before
+    /// the pause goes on to wait.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,9 +64,11 @@ impl ThreadPool {
         self.route().in_flight().wait_quiet(None);
     }
 
-    /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was quiet in time.
+    /// Like [`join`](Self::join), but blocks for at most `timeout`. Returns whether the pool was
+    /// quiet in time.
     ///
-    /// Does not panic. If one of the pool's own tasks or worker hooks calls it, it returns `false` at once.
+    /// Does not panic. If one of the pool's own tasks or worker hooks calls it, it returns `false`
+    /// at once.
     ///
     /// ```
     /// use std::time::Duration;
@@ -83,16 +88,17 @@ impl ThreadPool {
         self.route().in_flight().wait_quiet(Instant::now().checked_add(timeout))
     }
 
-    /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a [`View`](crate::View), this waits
-    /// for the tasks of that view only.
+    /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a
+    /// [`View`](crate::View), this waits for the tasks of that view only.
     ///
-    /// The wait begins with the first poll. Dropping the future ends it, and has no effect on the tasks. The future borrows the
-    /// handle: for a spawned task, move a clone into it, as in `async move { pool.quiet().await }`. While queued tasks are
-    /// [paused](Self::pause), it waits until they have been resumed, and have ended. Its waker [should return soon](Self::ready).
+    /// The wait begins with the first poll. Dropping the future ends it, and has no effect on the
+    /// tasks. The future borrows the handle: for a spawned task, move a clone into it, as in
+    /// `async move { pool.quiet().await }`. While queued tasks are [paused](Self::pause), it waits
+    /// until they have been resumed, and have ended. Its waker [should return soon](Self::ready).
     ///
     /// # Panics
-    /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself. Also if an executor first polls it inside of a
-    /// wake, on a thread of the pool.
+    /// If one of the pool's own tasks or worker hooks awaits it: it would wait for itself. Also if
+    /// an executor first polls it inside of a wake, on a thread of the pool.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -115,10 +121,11 @@ impl ThreadPool {
 
 /// # Closing
 impl ThreadPool {
-    /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything accepted before, including
-    /// futures that wait to be woken and tasks that are [paused](Self::pause); then the workers end. Blocks only while it starts
-    /// a thread for paused tasks. On a [`View`](crate::View), or on a clone of its handle, this closes that view only, and the
-    /// workers stay.
+    /// Closes the pool, for all handles: it accepts no more tasks. It still runs everything
+    /// accepted before, including futures that wait to be woken and tasks that are
+    /// [paused](Self::pause); then the workers end. Blocks only while it starts a thread for paused
+    /// tasks. On a [`View`](crate::View), or on a clone of its handle, this closes that view only,
+    /// and the workers stay.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -147,8 +154,8 @@ impl ThreadPool {
             || self.view.as_ref().is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Blocks only while it
-    /// starts a thread for [paused](Self::pause) tasks.
+    /// Drops this handle. If it is the last one, the pool closes and ends in the background. Blocks
+    /// only while it starts a thread for [paused](Self::pause) tasks.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -160,25 +167,27 @@ impl ThreadPool {
         drop(self);
     }
 
-    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or the pool was closed, it
-    /// also blocks until all threads of the pool have exited. Their stop hooks and the destructors of their thread-locals
-    /// have run then.
+    /// Drops this handle and blocks until the pool is quiet. If no other handle is left by then, or
+    /// the pool was closed, it also blocks until all threads of the pool have exited. Their stop
+    /// hooks and the destructors of their thread-locals have run then.
     ///
-    /// The last handle resumes what is [paused](Self::pause). While other handles exist, paused tasks keep this call waiting until
-    /// another thread resumes them; unlike [`join`](Self::join), it does not panic. If such a task holds the only other handle, call
-    /// `resume` before.
+    /// The last handle resumes what is [paused](Self::pause). While other handles exist, paused
+    /// tasks keep this call waiting until another thread resumes them; unlike [`join`](Self::join),
+    /// it does not panic. If such a task holds the only other handle, call `resume` before.
     ///
     /// Several threads may call this at the same time, each with its own handle.
     ///
-    /// A worker may call this in its stop hook, also while the hook unwinds, and in the destructors of its thread-locals.
-    /// There it blocks until every other thread of the pool has exited or waits in such a call too. On Windows no thread exits
-    /// while the destructor of a thread-local runs, so [call it elsewhere](std::thread::LocalKey#platform-specific-behavior).
+    /// A worker may call this in its stop hook, also while the hook unwinds, and in the destructors
+    /// of its thread-locals. There it blocks until every other thread of the pool has exited or
+    /// waits in such a call too. On Windows no thread exits while the destructor of a thread-local
+    /// runs, so [call it elsewhere](std::thread::LocalKey#platform-specific-behavior).
     ///
     /// # Panics
-    /// If one of the pool's own tasks or start hooks calls it: it would wait for itself. The handle is dropped
-    /// nevertheless: if it is the last one, the pool closes and ends in the background. While the thread unwinds, a second
-    /// panic would abort the process. So in a destructor that runs while such a task or hook unwinds, `shutdown_join` drops
-    /// the handle and returns at once.
+    /// If one of the pool's own tasks or start hooks calls it: it would wait for itself. The handle
+    /// is dropped nevertheless: if it is the last one, the pool closes and ends in the background.
+    /// While the thread unwinds, a second panic would abort the process. So in a destructor that
+    /// runs while such a task or hook unwinds, `shutdown_join` drops the handle and returns at
+    /// once.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -194,11 +203,11 @@ impl ThreadPool {
         self.shut_down(None);
     }
 
-    /// Like [`shutdown_join`](Self::shutdown_join), but blocks for at most `timeout`. Returns whether the shutdown was
-    /// complete in time; otherwise it continues in the background.
+    /// Like [`shutdown_join`](Self::shutdown_join), but blocks for at most `timeout`. Returns
+    /// whether the shutdown was complete in time; otherwise it continues in the background.
     ///
-    /// Does not panic. If one of the pool's own tasks or start hooks calls it, it drops the handle and returns `false` at
-    /// once. So a destructor may call it on any thread:
+    /// Does not panic. If one of the pool's own tasks or start hooks calls it, it drops the handle
+    /// and returns `false` at once. So a destructor may call it on any thread:
     ///
     /// ```
     /// use std::time::Duration;
@@ -226,20 +235,25 @@ impl ThreadPool {
         self.shut_down(Instant::now().checked_add(timeout))
     }
 
-    /// Waits until the pool has been closed, all of its tasks have ended and all of its threads have exited, without blocking the
-    /// calling thread. Works on any executor. It is the form of [`shutdown_join`](Self::shutdown_join) for async code, but does not
-    /// close the pool: call [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the wait. It
-    /// borrows the handle.
+    /// Waits until the pool has been closed, all of its tasks have ended and all of its threads
+    /// have exited, without blocking the calling thread. Works on any executor. It is the form of
+    /// [`shutdown_join`](Self::shutdown_join) for async code, but does not close the pool: call
+    /// [`close`](Self::close) or [`shutdown_now`](Self::shutdown_now). Dropping the future ends the
+    /// wait. It borrows the handle.
     ///
-    /// The first poll starts the pool's helper, a thread named `{name}-helper`, unless it runs already. When all other threads have exited, it
-    /// wakes all such futures and exits. Each of them joins it, which may block for the few microseconds that the others' wakers and the end of a
-    /// thread take. `shutdown_join` waits for it too, also if no such future is left. If the system refuses that
-    /// thread, the keeper wakes the futures in its place. In a pool without a worker, which has no keeper, such a poll blocks for a millisecond, and
-    /// the future wakes itself and tries again. A future that is polled inside of that wake does not wait for the thread that wakes it.
+    /// The first poll starts the pool's helper, a thread named `{name}-helper`, unless it runs
+    /// already. When all other threads have exited, it wakes all such futures and exits. Each of
+    /// them joins it, which may block for the few microseconds that the others' wakers and the end
+    /// of a thread take. `shutdown_join` waits for it too, also if no such future is left. If the
+    /// system refuses that thread, the keeper wakes the futures in its place. In a pool without a
+    /// worker, which has no keeper, such a poll blocks for a millisecond, and the future wakes
+    /// itself and tries again. A future that is polled inside of that wake does not wait for the
+    /// thread that wakes it.
     ///
     /// # Panics
-    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook call `shutdown_join`. Also if
-    /// an executor first polls it inside of a wake, on a thread of the pool.
+    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook
+    /// call `shutdown_join`. Also if an executor first polls it inside of a wake, on a thread of
+    /// the pool.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -260,20 +274,22 @@ impl ThreadPool {
         }
     }
 
-    /// Closes the pool and returns the queued tasks instead of running them. Does not block. The first tasks returned are
-    /// those from outside the pool, in the order of their submission. Most of the tasks that tasks submitted follow.
+    /// Closes the pool and returns the queued tasks instead of running them. Does not block. The
+    /// first tasks returned are those from outside the pool, in the order of their submission. Most
+    /// of the tasks that tasks submitted follow.
     ///
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
     /// - Spawned futures that were polled before are cancelled. A worker drops them, not the
-    ///   caller, which may hold a lock that their destructors take. So they wait until a worker is free or one enters a
-    ///   [blocking region](crate::blocking()). A future that is being polled is dropped at the end of that poll. The handles resolve
-    ///   after that drop.
+    ///   caller, which may hold a lock that their destructors take. So they wait until a worker is
+    ///   free or one enters a [blocking region](crate::blocking()). A future that is being polled
+    ///   is dropped at the end of that poll. The handles resolve after that drop.
     /// - Spawned futures that were never polled are among the returned tasks.
-    /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not returned. The wait for the
-    ///   scope or group reports it.
+    /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not
+    ///   returned. The wait for the scope or group reports it.
     /// - A task that another thread submits at the same time is handed back, returned, or run.
-    /// - Tasks of all [views](crate::View) are returned, those of each view in the order of their submission. A task that
-    ///   [expires](crate::ViewBuilder::queue_timeout) does so also after it was handed back.
+    /// - Tasks of all [views](crate::View) are returned, those of each view in the order of their
+    ///   submission. A task that [expires](crate::ViewBuilder::queue_timeout) does so also after it
+    ///   was handed back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -335,8 +351,8 @@ impl ThreadPool {
         let shared = Arc::clone(self.shared());
         let leaving = context::caller(&shared).leaving();
         drop(self);
-        // A worker in its stop hook waits for the other threads only. They end when no work is left, so it need not wait
-        // for quiet.
+        // A worker in its stop hook waits for the other threads only. They end when no work is
+        // left, so it need not wait for quiet.
         let wait_quiet = || leaving.is_some() || shared.in_flight.wait_quiet(deadline);
         if !wait_quiet() {
             return false;
@@ -354,19 +370,20 @@ impl ThreadPool {
         match context::caller(self.shared()) {
             Caller::Outside => false,
             Caller::Busy => true,
-            // Without an index the worker is past its stop hook, in the destructor of a thread-local. Nothing waits for
-            // that code except the exit of its thread.
+            // Without an index the worker is past its stop hook, in the destructor of a
+            // thread-local. Nothing waits for that code except the exit of its thread.
             Caller::Leaving(_) => !stop_hook_may && worker_index().is_some(),
         }
     }
 
-    /// Panics, because `what` would wait for its own caller. Returns if the thread unwinds: a second panic would abort the
-    /// process.
+    /// Panics, because `what` would wait for its own caller. Returns if the thread unwinds: a
+    /// second panic would abort the process.
     #[track_caller]
     fn panic_unless_unwinding(&self, what: &str) {
         assert!(
             thread::panicking(),
-            "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would wait for its own end. \
+            "`{what}` was called by one of the tasks or hooks of the pool `{}` itself: it would \
+             wait for its own end. \
              Call it from a thread outside the pool, or wait for the handles of the tasks you depend on",
             self.name()
         );
@@ -382,7 +399,8 @@ impl ThreadPool {
         };
         assert!(
             thread::panicking(),
-            "`join` was called while queued tasks of {what} `{name}` are paused: it would wait until another thread calls its \
+            "`join` was called while queued tasks of {what} `{name}` are paused: it would wait \
+             until another thread calls its \
              `resume`. Call `resume` first, or wait for the end of what runs with `join_running` or `running_ended`"
         );
     }
@@ -390,27 +408,34 @@ impl ThreadPool {
 
 /// # Pausing
 impl ThreadPool {
-    /// Pauses the handle's view: workers start no queued task of it and poll none of its futures until it is
-    /// [resumed](Self::resume). On a handle of the pool, that is the default view: the tasks that were submitted through the
-    /// pool itself, and not those of its [views](crate::View). Does not block. What runs goes on to its end, also after a
-    /// [blocking region](crate::blocking()). Submissions are accepted as before. In a [bounded
-    /// queue](crate::Builder::queue_capacity) they may have to wait for capacity until the view is resumed.
+    /// Pauses the handle's view: workers start no queued task of it and poll none of its futures
+    /// until it is [resumed](Self::resume). On a handle of the pool, that is the default view: the
+    /// tasks that were submitted through the pool itself, and not those of its
+    /// [views](crate::View). Does not block. What runs goes on to its end, also after a [blocking
+    /// region](crate::blocking()). Submissions are accepted as before. In a [bounded
+    /// queue](crate::Builder::queue_capacity) they may have to wait for capacity until the view is
+    /// resumed.
     ///
-    /// - **A task that is submitted after `pause` has returned does not start** on a worker before `resume` is called. Of those
-    ///   that were queued before, the ones that workers are just taking may start, or change places with each other.
-    /// - **Not paused** is a task whose starter is not a free worker: a waiting task runs the task that it [waits
-    ///   for](crate::guide::blocking#tasks-that-wait-for-tasks) itself, the thread that waits at the end of a
-    ///   [scope](Self::scope) runs tasks of that scope, and a submitter runs its task if the system refuses the pool's first thread.
-    /// - **A closed pool or view cannot be paused**: everything that it has accepted must run. So a call of `pause` on it does
-    ///   nothing, and [`close`](Self::close), as well as dropping the last handle of the pool, resumes what is paused.
-    ///   [`shutdown_now`](Self::shutdown_now) returns the queued tasks first.
-    /// - **A wait from outside the pool** for a paused task's handle, for its group, or for its result of [`map`](Self::map) or
-    ///   [`JoinSet`](crate::JoinSet) waits until the view is resumed, without a message. Only `join` panics.
-    /// - [`queue_timeout`](crate::ViewBuilder::queue_timeout) goes on: tasks expire while they are paused. So does
-    ///   [`stall_report`](crate::Builder::stall_report).
+    /// - **A task that is submitted after `pause` has returned does not start** on a worker before
+    ///   `resume` is called. Of those that were queued before, the ones that workers are just
+    ///   taking may start, or change places with each other.
+    /// - **Not paused** is a task whose starter is not a free worker: a waiting task runs the task
+    ///   that it [waits for](crate::guide::blocking#tasks-that-wait-for-tasks) itself, the thread
+    ///   that waits at the end of a [scope](Self::scope) runs tasks of that scope, and a submitter
+    ///   runs its task if the system refuses the pool's first thread.
+    /// - **A closed pool or view cannot be paused**: everything that it has accepted must run. So a
+    ///   call of `pause` on it does nothing, and [`close`](Self::close), as well as dropping the
+    ///   last handle of the pool, resumes what is paused. [`shutdown_now`](Self::shutdown_now)
+    ///   returns the queued tasks first.
+    /// - **A wait from outside the pool** for a paused task's handle, for its group, or for its
+    ///   result of [`map`](Self::map) or [`JoinSet`](crate::JoinSet) waits until the view is
+    ///   resumed, without a message. Only `join` panics.
+    /// - [`queue_timeout`](crate::ViewBuilder::queue_timeout) goes on: tasks expire while they are
+    ///   paused. So does [`stall_report`](crate::Builder::stall_report).
     /// - Keep a handle of a paused view. Without one only closing the pool lets its tasks run.
     ///
-    /// From the first call on, takes cost as much as in a pool [with views](crate::View#how-tasks-are-chosen).
+    /// From the first call on, takes cost as much as in a pool [with
+    /// views](crate::View#how-tasks-are-chosen).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -427,8 +452,8 @@ impl ThreadPool {
         self.shared().set_paused(self.view.as_deref(), true);
     }
 
-    /// Resumes the handle's view after a [`pause`](Self::pause): its queued tasks start at once. Does nothing if it is not
-    /// paused. Blocks only while it starts a thread.
+    /// Resumes the handle's view after a [`pause`](Self::pause): its queued tasks start at once.
+    /// Does nothing if it is not paused. Blocks only while it starts a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -457,9 +482,11 @@ impl ThreadPool {
         self.shared().policy.terms(self.route().view_id()).is_paused
     }
 
-    /// Blocks until none of the tasks of the handle's view runs: until, at some moment after the call, each task that was started has
-    /// ended. What they wrote is then visible to the caller. Unlike [`join`](Self::join), it does not wait for queued tasks and pending
-    /// futures. After a [`pause`](Self::pause) no worker starts a task before `resume`, so from then on nothing of the view runs:
+    /// Blocks until none of the tasks of the handle's view runs: until, at some moment after the
+    /// call, each task that was started has ended. What they wrote is then visible to the caller.
+    /// Unlike [`join`](Self::join), it does not wait for queued tasks and pending futures. After a
+    /// [`pause`](Self::pause) no worker starts a task before `resume`, so from then on nothing of
+    /// the view runs:
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -473,19 +500,25 @@ impl ThreadPool {
     /// pool.join();
     /// ```
     ///
-    /// As with `pause`, a handle of the pool stands for the default view: for the tasks that were submitted through the pool itself. If
-    /// the pool has views, pause each of them and wait for each.
+    /// As with `pause`, a handle of the pool stands for the default view: for the tasks that were
+    /// submitted through the pool itself. If the pool has views, pause each of them and wait for
+    /// each.
     ///
-    /// - **A task runs** from its start to its end, also while it is in a [blocking region](crate::blocking()), and on whichever thread.
-    ///   A future runs while it is polled, and while it is dropped. One that is pending, such as a future that waits for a timer, does not.
-    /// - **What a pause does not hold** may start later: the [list](Self::pause) says what. It counts while it runs.
-    /// - **Without a pause** the call waits for a moment at which nothing runs, which may not come while tasks are queued.
+    /// - **A task runs** from its start to its end, also while it is in a [blocking
+    ///   region](crate::blocking()), and on whichever thread. A future runs while it is polled, and
+    ///   while it is dropped. One that is pending, such as a future that waits for a timer, does
+    ///   not.
+    /// - **What a pause does not hold** may start later: the [list](Self::pause) says what. It
+    ///   counts while it runs.
+    /// - **Without a pause** the call waits for a moment at which nothing runs, which may not come
+    ///   while tasks are queued.
     ///
-    /// From the first call on, takes cost as much as in a pool [with views](crate::View#how-tasks-are-chosen).
+    /// From the first call on, takes cost as much as in a pool [with
+    /// views](crate::View#how-tasks-are-chosen).
     ///
     /// # Panics
-    /// If a task of the pool, of any view, or one of its worker hooks calls it: it might wait for itself. While the thread unwinds, it
-    /// returns at once, without waiting.
+    /// If a task of the pool, of any view, or one of its worker hooks calls it: it might wait for
+    /// itself. While the thread unwinds, it returns at once, without waiting.
     #[track_caller]
     #[doc(alias("drain", "quiesce"))]
     pub fn join_running(&self) {
@@ -495,11 +528,13 @@ impl ThreadPool {
         self.route().running().wait_quiet(None);
     }
 
-    /// Like [`join_running`](Self::join_running), but blocks for at most `timeout`. Returns whether nothing ran at some moment in that time.
+    /// Like [`join_running`](Self::join_running), but blocks for at most `timeout`. Returns whether
+    /// nothing ran at some moment in that time.
     ///
-    /// Does not panic. If a task of the pool or one of its worker hooks calls it, it returns `false` at once.
-    /// Soon after the first pause or call in a pool without views it may return `false` although nothing runs: idle workers count until they
-    /// have looked at the pause, which takes microseconds.
+    /// Does not panic. If a task of the pool or one of its worker hooks calls it, it returns
+    /// `false` at once. Soon after the first pause or call in a pool without views it may return
+    /// `false` although nothing runs: idle workers count until they have looked at the pause, which
+    /// takes microseconds.
     ///
     /// ```
     /// use std::time::Duration;
@@ -524,14 +559,15 @@ impl ThreadPool {
         self.route().running().wait_quiet(Instant::now().checked_add(timeout))
     }
 
-    /// Waits as [`join_running`](Self::join_running) does, without blocking the thread. Works on any executor.
+    /// Waits as [`join_running`](Self::join_running) does, without blocking the thread. Works on
+    /// any executor.
     ///
-    /// The wait begins with the first poll. Dropping the future ends it. It borrows the handle. Its waker
-    /// [should return soon](Self::ready).
+    /// The wait begins with the first poll. Dropping the future ends it. It borrows the handle. Its
+    /// waker [should return soon](Self::ready).
     ///
     /// # Panics
-    /// If a task of the pool, of any view, or one of its worker hooks awaits it: it might wait for itself. Also if an executor first polls
-    /// it inside of a wake, on a thread of the pool.
+    /// If a task of the pool, of any view, or one of its worker hooks awaits it: it might wait for
+    /// itself. Also if an executor first polls it inside of a wake, on a thread of the pool.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -556,8 +592,8 @@ impl ThreadPool {
 
 /// # Resizing
 impl ThreadPool {
-    /// The largest `core_size` and `max_size`: 1,048,575 (2²⁰ − 1) on a 64-bit machine, 511 on a 32-bit one. A larger size is
-    /// a [`BuildError`]. Clamp sizes that users configure:
+    /// The largest `core_size` and `max_size`: 1,048,575 (2²⁰ − 1) on a 64-bit machine, 511 on a
+    /// 32-bit one. A larger size is a [`BuildError`]. Clamp sizes that users configure:
     ///
     /// ```
     /// use elastipool::ThreadPool;
@@ -568,11 +604,12 @@ impl ThreadPool {
     /// ```
     pub const MAX_SIZE: usize = MAX_WORKERS;
 
-    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it started. Blocks while it
-    /// starts threads.
+    /// Starts workers until there are [`core_size`](Self::core_size), and returns how many it
+    /// started. Blocks while it starts threads.
     ///
-    /// It stops at the first thread that the system refuses; later submissions start the missing workers. On a closed pool
-    /// it starts none and returns 0. The call does not wait until the workers are [idle](Self::idle_worker_count).
+    /// It stops at the first thread that the system refuses; later submissions start the missing
+    /// workers. On a closed pool it starts none and returns 0. The call does not wait until the
+    /// workers are [idle](Self::idle_worker_count).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
@@ -583,14 +620,15 @@ impl ThreadPool {
         self.shared().start_core()
     }
 
-    /// Changes [`core_size`](Self::core_size) and [`max_size`](Self::max_size) together, for all handles and at once. The
-    /// pool starts and ends workers as after [`set_core_size`](Self::set_core_size) and
-    /// [`set_max_size`](Self::set_max_size). No thread sees one of the new sizes with one of the old.
+    /// Changes [`core_size`](Self::core_size) and [`max_size`](Self::max_size) together, for all
+    /// handles and at once. The pool starts and ends workers as after
+    /// [`set_core_size`](Self::set_core_size) and [`set_max_size`](Self::set_max_size). No thread
+    /// sees one of the new sizes with one of the old.
     ///
     /// # Errors
     /// If `max_size` is zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE), or if the
-    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error names the values, and nothing
-    /// changes.
+    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error
+    /// names the values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(2, 4, std::time::Duration::from_secs(60));
@@ -603,8 +641,9 @@ impl ThreadPool {
         self.shared().resize(|_, _| (core_size, max_size))
     }
 
-    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, workers start for queued tasks.
-    /// If it shrinks, surplus workers that have been idle for `keep_alive` end.
+    /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, workers
+    /// start for queued tasks. If it shrinks, surplus workers that have been idle for `keep_alive`
+    /// end.
     ///
     /// To change `max_size` as well, use [`set_sizes`](Self::set_sizes).
     ///
@@ -621,15 +660,16 @@ impl ThreadPool {
         self.shared().resize(|_, max_size| (core_size, max_size))
     }
 
-    /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers start for queued tasks. If it
-    /// shrinks, idle workers above it end now, and busy ones after their current task.
+    /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers
+    /// start for queued tasks. If it shrinks, idle workers above it end now, and busy ones after
+    /// their current task.
     ///
     /// To change `core_size` as well, use [`set_sizes`](Self::set_sizes).
     ///
     /// # Errors
     /// If it would be zero, below `core_size`, or above [`MAX_SIZE`](Self::MAX_SIZE), or if the
-    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error names the values, and nothing
-    /// changes.
+    /// [reserves](crate::ViewBuilder::reserve) of the pool's views are not below it. The error
+    /// names the values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(60));
@@ -641,9 +681,9 @@ impl ThreadPool {
         self.shared().resize(|core_size, _| (core_size, max_size))
     }
 
-    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that are idle now. Any
-    /// duration is valid: `Duration::MAX` means forever, and zero means that a surplus worker ends as soon as it finds no
-    /// task.
+    /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that
+    /// are idle now. Any duration is valid: `Duration::MAX` means forever, and zero means that a
+    /// surplus worker ends as soon as it finds no task.
     ///
     /// ```
     /// use std::time::Duration;
@@ -672,7 +712,8 @@ impl ThreadPool {
     }
 
     /// Returns the number of workers below which each submission starts one (with
-    /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and to which the pool shrinks.
+    /// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle), and to which the pool
+    /// shrinks.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().core_size(2).max_size(8).build();
@@ -683,12 +724,14 @@ impl ThreadPool {
         self.shared().sizes.core()
     }
 
-    /// Returns the number of workers that may run at once. Under [`Growth::Measured`](crate::Growth::Measured) it is a bound, and
+    /// Returns the number of workers that may run at once. Under
+    /// [`Growth::Measured`](crate::Growth::Measured) it is a bound, and
     /// [`stats().allowed`](crate::Stats::allowed) says how many may run now.
     ///
-    /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle ones for
-    /// [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A worker that drives a future of
-    /// [`complete`](Self::complete) counts as running while the future waits for something outside the pool.
+    /// More workers exist only while some are in [blocking regions](crate::blocking()), and idle
+    /// ones for [`keep_alive`](Self::keep_alive) after that, as spares for the next regions. A
+    /// worker that drives a future of [`complete`](Self::complete) counts as running while the
+    /// future waits for something outside the pool.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -711,8 +754,9 @@ impl ThreadPool {
         self.shared().sizes.keep_alive()
     }
 
-    /// Returns the number of workers, including idle and blocked ones. A worker that has run its last task does not count.
-    /// Like all counts, the number may be out of date when the call returns.
+    /// Returns the number of workers, including idle and blocked ones. A worker that has run its
+    /// last task does not count. Like all counts, the number may be out of date when the call
+    /// returns.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -725,8 +769,8 @@ impl ThreadPool {
         self.shared().counts.load().total()
     }
 
-    /// Returns the number of workers that wait for work. A worker that has just been started, or has just ended a task, first
-    /// looks for work, and counts as idle a moment later.
+    /// Returns the number of workers that wait for work. A worker that has just been started, or
+    /// has just ended a task, first looks for work, and counts as idle a moment later.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -742,11 +786,12 @@ impl ThreadPool {
         self.shared().counts.load().idle()
     }
 
-    /// Returns the number of tasks that wait for a worker, including woken futures. On a [`View`](crate::View), or on a
-    /// clone of its handle, only tasks of that view count. Takes a lock, as [`stats`](Self::stats) does.
+    /// Returns the number of tasks that wait for a worker, including woken futures. On a
+    /// [`View`](crate::View), or on a clone of its handle, only tasks of that view count. Takes a
+    /// lock, as [`stats`](Self::stats) does.
     ///
-    /// The pool has several queues and counts them one after another. A future that moves from one to another meanwhile
-    /// may count twice.
+    /// The pool has several queues and counts them one after another. A future that moves from one
+    /// to another meanwhile may count twice.
     ///
     /// ```
     /// use std::time::Duration;
@@ -765,8 +810,9 @@ impl ThreadPool {
         self.stats().queued
     }
 
-    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to start a thread. On a
-    /// [`View`](crate::View), or on a clone of its handle, the counts of tasks are those of that view only.
+    /// Returns what the pool has done and is doing. Takes a lock that submissions take only to
+    /// start a thread. On a [`View`](crate::View), or on a clone of its handle, the counts of tasks
+    /// are those of that view only.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -783,14 +829,15 @@ impl ThreadPool {
         stats
     }
 
-    /// Returns what each running task does, since when, and which line submitted it, and what has waited longest. `None`
-    /// unless the pool's builder sets [`track_tasks`](crate::Builder::track_tasks) or
+    /// Returns what each running task does, since when, and which line submitted it, and what has
+    /// waited longest. `None` unless the pool's builder sets
+    /// [`track_tasks`](crate::Builder::track_tasks) or
     /// [`stall_report`](crate::Builder::stall_report).
     ///
     /// The report of a [`View`](crate::View)'s handle is that of the whole pool.
     ///
-    /// Takes a lock that every tracked task takes, and holds it while it reads the records of the running and the pending
-    /// tasks. [`Report`] has an example.
+    /// Takes a lock that every tracked task takes, and holds it while it reads the records of the
+    /// running and the pending tasks. [`Report`] has an example.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().track_tasks(true).build();

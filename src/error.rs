@@ -1,4 +1,5 @@
-//! The errors, one type per operation. In one file, to be read side by side. Two fifths of it are documentation.
+//! The errors, one type per operation. In one file, to be read side by side. Two fifths of it are
+//! documentation.
 
 use std::any::Any;
 use std::error::Error;
@@ -9,9 +10,9 @@ use crate::sync::unwind::Payload;
 
 /// Why a pool did not accept a task.
 ///
-/// It is an [`Error`] without the task. So it always converts into [`std::io::Error`], `anyhow::Error` and `Box<dyn
-/// Error>`. A [`Rejected`] converts into the last two only if its task is `Send`, `Sync` and `'static`. See
-/// [`Rejected::into_reason`].
+/// It is an [`Error`] without the task. So it always converts into [`std::io::Error`],
+/// `anyhow::Error` and `Box<dyn Error>`. A [`Rejected`] converts into the last two only if its task
+/// is `Send`, `Sync` and `'static`. See [`Rejected::into_reason`].
 ///
 /// ```
 /// use elastipool::{RejectReason, ThreadPool};
@@ -27,20 +28,23 @@ use crate::sync::unwind::Payload;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle. Or the task was submitted
-    /// to a [view](crate::View) that was closed.
+    /// The pool was closed, by [`close`](crate::ThreadPool::close) or by dropping its last handle.
+    /// Or the task was submitted to a [view](crate::View) that was closed.
     Closed,
-    /// The queue is [bounded](crate::Builder::queue_capacity) and full, and no worker was free to take the task at once.
-    /// Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
+    /// The queue is [bounded](crate::Builder::queue_capacity) and full, and no worker was free to
+    /// take the task at once. Or a [`TaskGroup`](crate::TaskGroup) is at its limit.
     ///
     /// Try again later, wait with [`execute`](crate::ThreadPool::execute) or
-    /// [`try_execute_for`](crate::ThreadPool::try_execute_for), or run the task on the calling thread.
+    /// [`try_execute_for`](crate::ThreadPool::try_execute_for), or run the task on the calling
+    /// thread.
     Full,
-    /// The pool has no worker and the operating system refused to start a thread. The system's error is the
-    /// [`source`](Error::source) of the [`Rejected`]; the reason alone has no source. The next submission tries again.
+    /// The pool has no worker and the operating system refused to start a thread. The system's
+    /// error is the [`source`](Error::source) of the [`Rejected`]; the reason alone has no source.
+    /// The next submission tries again.
     NoThread,
     /// The [`TaskGroup`](crate::TaskGroup) was cancelled, by a task that failed or by
-    /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again after a [wait](crate::TaskGroup::wait).
+    /// [`cancel`](crate::TaskGroup::cancel). It accepts tasks again after a
+    /// [wait](crate::TaskGroup::wait).
     Cancelled,
 }
 
@@ -66,8 +70,8 @@ impl fmt::Display for RejectReason {
 impl Error for RejectReason {}
 
 /// An error that holds the reason, as [`get_ref`](io::Error::get_ref) shows. Its kind is
-/// [`WouldBlock`](io::ErrorKind::WouldBlock) for [`Full`](RejectReason::Full), and [`Other`](io::ErrorKind::Other) for all
-/// other reasons.
+/// [`WouldBlock`](io::ErrorKind::WouldBlock) for [`Full`](RejectReason::Full), and
+/// [`Other`](io::ErrorKind::Other) for all other reasons.
 ///
 /// ```
 /// use std::io;
@@ -141,9 +145,10 @@ impl<F> Rejected<F> {
 
     /// Drops the closure or future, and returns why it was not accepted: an error for `?`.
     ///
-    /// A `Rejected` converts into `anyhow::Error` or `Box<dyn Error + Send + Sync>` only if its task is `Send`, `Sync` and
-    /// `'static`. A boxed closure, a captured receiver and most futures are not `Sync`, and a scope's closures borrow. The
-    /// reason always converts. It does not hold the system's error, which is the [`source`](Error::source) of the `Rejected`.
+    /// A `Rejected` converts into `anyhow::Error` or `Box<dyn Error + Send + Sync>` only if its
+    /// task is `Send`, `Sync` and `'static`. A boxed closure, a captured receiver and most futures
+    /// are not `Sync`, and a scope's closures borrow. The reason always converts. It does not hold
+    /// the system's error, which is the [`source`](Error::source) of the `Rejected`.
     ///
     /// ```
     /// use std::error::Error;
@@ -241,7 +246,8 @@ impl Refusal {
         }
     }
 
-    /// Panics. The task has been dropped: a destructor that panics while the thread unwinds aborts the process.
+    /// Panics. The task has been dropped: a destructor that panics while the thread unwinds aborts
+    /// the process.
     #[track_caller]
     pub(crate) fn panic(self, instead: &str) -> ! {
         panic!("{}; `{instead}` hands it back", Rejected { task: (), refusal: self });
@@ -252,7 +258,8 @@ impl Refusal {
 ///
 /// Returned by a wait for a [`JoinHandle`](crate::JoinHandle).
 ///
-/// Clones share the payload of a panic, so a handle may be shared with `FutureExt::shared` of the crate `futures`:
+/// Clones share the payload of a panic, so a handle may be shared with `FutureExt::shared` of the
+/// crate `futures`:
 ///
 /// ```
 /// use futures::FutureExt;
@@ -277,7 +284,8 @@ pub struct JoinError(Cause);
 
 #[derive(Clone)]
 enum Cause {
-    /// `None` once a clone has given the payload away. The mutex makes the error `Sync`: a payload is only `Send`.
+    /// `None` once a clone has given the payload away. The mutex makes the error `Sync`: a payload
+    /// is only `Send`.
     Panic(Arc<Mutex<Option<Payload>>>),
     Cancelled,
     /// Not accepted. Says what was closed.
@@ -323,9 +331,10 @@ impl JoinError {
         matches!(self.0, Cause::Panic(_))
     }
 
-    /// Returns whether the task never ran to its end, for one of these reasons: its [handle](crate::JoinHandle::cancel) or
-    /// its [group](crate::TaskGroup::cancel) was cancelled; [`shutdown_now`](crate::ThreadPool::shutdown_now) cancelled it,
-    /// or returned it as a [`Task`](crate::Task) that was dropped; it was not accepted, as
+    /// Returns whether the task never ran to its end, for one of these reasons: its
+    /// [handle](crate::JoinHandle::cancel) or its [group](crate::TaskGroup::cancel) was cancelled;
+    /// [`shutdown_now`](crate::ThreadPool::shutdown_now) cancelled it, or returned it as a
+    /// [`Task`](crate::Task) that was dropped; it was not accepted, as
     /// [`is_closed`](Self::is_closed) tells; or it was a future whose last waker was dropped.
     ///
     /// ```
@@ -338,8 +347,8 @@ impl JoinError {
         matches!(self.0, Cause::Cancelled | Cause::Closed(_))
     }
 
-    /// Returns whether the task was dropped at once because its pool or [view](crate::View) was closed. Such a task is also
-    /// [cancelled](Self::is_cancelled).
+    /// Returns whether the task was dropped at once because its pool or [view](crate::View) was
+    /// closed. Such a task is also [cancelled](Self::is_cancelled).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -353,8 +362,9 @@ impl JoinError {
     }
 
     /// Returns whether the task was never run because no worker started it within the
-    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task is not "cancelled". Of an error
-    /// from a wait for a group: whether the group's [deadline](crate::TaskGroup::deadline) has passed.
+    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout) of its [view](crate::View). Such a task
+    /// is not "cancelled". Of an error from a wait for a group: whether the group's
+    /// [deadline](crate::TaskGroup::deadline) has passed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -391,7 +401,8 @@ impl JoinError {
         match self.try_into_panic() {
             Ok(payload) => payload,
             Err(_) => panic!(
-                "`into_panic` was called on the error of a task that was cancelled or has expired, which has no payload. \
+                "`into_panic` was called on the error of a task that was cancelled or has \
+                 expired, which has no payload. \
                  Check `is_panic` first, or use `try_into_panic`"
             ),
         }
@@ -399,8 +410,9 @@ impl JoinError {
 
     /// Returns the payload of the task's panic.
     ///
-    /// A payload that is a text, as `panic!` makes it, comes from each clone of the error. Of another payload there is only one:
-    /// the first clone that is asked returns it, and the others return a `String` that says so.
+    /// A payload that is a text, as `panic!` makes it, comes from each clone of the error. Of
+    /// another payload there is only one: the first clone that is asked returns it, and the others
+    /// return a `String` that says so.
     ///
     /// # Errors
     /// Returns the error itself if the task did not panic.
@@ -494,10 +506,11 @@ impl From<JoinError> for io::Error {
 
 /// An invalid configuration. Its text names the value and the limit.
 ///
-/// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change the sizes of a pool, such
-/// as [`set_max_size`](crate::ThreadPool::set_max_size), or the settings of a view, such as
-/// [`View::set_limit`](crate::View::set_limit), which then change nothing, and by
-/// [`ViewBuilder::try_build`](crate::ViewBuilder::try_build). `build`, `new` and `new_named` panic with the same text.
+/// Returned by [`Builder::try_build`](crate::Builder::try_build), and by the functions that change
+/// the sizes of a pool, such as [`set_max_size`](crate::ThreadPool::set_max_size), or the settings
+/// of a view, such as [`View::set_limit`](crate::View::set_limit), which then change nothing, and
+/// by [`ViewBuilder::try_build`](crate::ViewBuilder::try_build). `build`, `new` and `new_named`
+/// panic with the same text.
 ///
 /// ```
 /// use elastipool::{BuildError, ThreadPool};
@@ -573,38 +586,46 @@ impl fmt::Display for BuildError {
             BuildError::SizeTooLarge { size, limit } => {
                 write!(
                     f,
-                    "a size of {size} workers was asked for; it must be at most ThreadPool::MAX_SIZE, which is {limit}"
+                    "a size of {size} workers was asked for; it must be at most \
+                     ThreadPool::MAX_SIZE, which is {limit}"
                 )
             }
             BuildError::StallZero => f.write_str(
-                "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start threads at once, \
+                "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start \
+                 threads at once, \
                  set it to Growth::Eager)",
             ),
             BuildError::StallReportZero => f.write_str(
-                "stall_report is after 0 seconds; it must be at least 1 nanosecond, and above the time of the longest \
+                "stall_report is after 0 seconds; it must be at least 1 nanosecond, and above the \
+                 time of the longest \
                  healthy task",
             ),
             BuildError::MaxTasksZero => f.write_str(
                 "max_tasks_per_worker is 0; it must be at least 1 (for no limit, do not set it)",
             ),
             BuildError::ViewLimitZero => f.write_str(
-                "the limit of the view is 0; it must be at least 1, or none of its tasks could ever run (for no limit, \
+                "the limit of the view is 0; it must be at least 1, or none of its tasks could \
+                 ever run (for no limit, \
                  do not set it; to stop the view for a while, pause it)",
             ),
             BuildError::ViewWeightZero => f.write_str(
-                "the weight of the view is 0; it must be at least 1, or its tasks would have no turn",
+                "the weight of the view is 0; it must be at least 1, or its tasks would have no \
+                 turn",
             ),
             BuildError::ViewLimitBelowReserve { limit, reserve } => write!(
                 f,
-                "the limit of the view is {limit}; it must be at least its reserve, which is {reserve}"
+                "the limit of the view is {limit}; it must be at least its reserve, which is \
+                 {reserve}"
             ),
             BuildError::ReservesTooLarge { reserved, max_size } => write!(
                 f,
-                "the views of the pool reserve {reserved} workers; they must leave at least one of max_size, which is \
+                "the views of the pool reserve {reserved} workers; they must leave at least one \
+                 of max_size, which is \
                  {max_size}, to tasks without a reserve"
             ),
             BuildError::QueueTimeoutZero => f.write_str(
-                "the queue timeout of the view is 0 seconds; it must be at least 1 nanosecond (for no timeout, do not \
+                "the queue timeout of the view is 0 seconds; it must be at least 1 nanosecond \
+                 (for no timeout, do not \
                  set it)",
             ),
             BuildError::NameContainsNul { name, position } => write!(

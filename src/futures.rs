@@ -18,33 +18,39 @@ use crate::wait::FutureTask;
 impl ThreadPool {
     /// Spawns a future: the workers poll it, and each wake puts it back into the queue.
     ///
-    /// A pending future occupies no worker. A future that blocks its thread does, such as one that reads files: set
-    /// `max_size` high enough that other futures still get workers. A future woken during another future's poll may have to
-    /// wait for the end of that poll, or for its next [blocking region](crate::blocking()).
+    /// A pending future occupies no worker. A future that blocks its thread does, such as one that
+    /// reads files: set `max_size` high enough that other futures still get workers. A future woken
+    /// during another future's poll may have to wait for the end of that poll, or for its next
+    /// [blocking region](crate::blocking()).
     ///
-    /// A woken future was accepted before any task that is still queued, and comes first: it waits for a worker to end its
-    /// current task, and for the polls of futures that were woken before it, but not for all tasks in the queue. There are
-    /// two exceptions:
+    /// A woken future was accepted before any task that is still queued, and comes first: it waits
+    /// for a worker to end its current task, and for the polls of futures that were woken before
+    /// it, but not for all tasks in the queue. There are two exceptions:
     ///
-    /// - Each worker takes a new task first at intervals. So futures that always wake themselves do not starve new tasks.
-    /// - A future that yields, that is, wakes itself during its poll, lets new tasks go first: at least one, and a few unless
-    ///   the queue is bounded. This does not apply while tasks take only a few microseconds.
+    /// - Each worker takes a new task first at intervals. So futures that always wake themselves do
+    ///   not starve new tasks.
+    /// - A future that yields, that is, wakes itself during its poll, lets new tasks go first: at
+    ///   least one, and a few unless the queue is bounded. This does not apply while tasks take
+    ///   only a few microseconds.
     ///
-    /// So a future that submits tasks and then yields does not wait for all of them: bound the queue, or await their handles.
+    /// So a future that submits tasks and then yields does not wait for all of them: bound the
+    /// queue, or await their handles.
     ///
-    /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it. When its last waker is
-    /// dropped, nothing can wake it, and a worker drops it too.
+    /// The future counts as accepted work until it is ready, so [`join`](Self::join) waits for it.
+    /// When its last waker is dropped, nothing can wake it, and a worker drops it too.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there. A woken future needs no capacity.
+    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in
+    /// async code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there. A woken
+    /// future needs no capacity.
     ///
-    /// If the pool has no worker and the system refuses a thread, the calling thread polls the future until it is pending.
-    /// Its wake tries again to start a thread. If the system refuses again, the future is cancelled.
+    /// If the pool has no worker and the system refuses a thread, the calling thread polls the
+    /// future until it is pending. Its wake tries again to start a thread. If the system refuses
+    /// again, the future is cancelled.
     ///
     /// # Panics
-    /// If the pool is closed, or is closed while the call waits for capacity. [`try_spawn`](Self::try_spawn) returns the
-    /// future instead.
+    /// If the pool is closed, or is closed while the call waits for capacity.
+    /// [`try_spawn`](Self::try_spawn) returns the future instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -64,10 +70,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait for capacity.
+    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait
+    /// for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -115,11 +123,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for
-    /// capacity.
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
+    /// Does not wait for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -146,7 +155,8 @@ impl ThreadPool {
         TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 
-    /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is closed.
+    /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is
+    /// closed.
     #[track_caller]
     pub(crate) fn spawn_or_drop<F>(&self, future: F) -> Result<(), Refusal>
     where
@@ -185,10 +195,11 @@ impl Accepted<'_> {
     }
 }
 
-/// The executor trait of the crate `futures`, under `futures::task`, for code that takes any executor.
+/// The executor trait of the crate `futures`, under `futures::task`, for code that takes any
+/// executor.
 ///
-/// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. If the pool is closed, the result is an error, and
-/// the future is dropped.
+/// Spawns like [`ThreadPool::spawn`], and waits for capacity like it. If the pool is closed, the
+/// result is an error, and the future is dropped.
 ///
 /// ```
 /// use futures::task::SpawnExt;

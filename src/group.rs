@@ -1,15 +1,15 @@
 //! Task groups: the first error cancels the other tasks, and one wait is for all of them.
 //!
-//! This file has the public type and its settings. A group's state and how it changes is in `state.rs`, and what each of its
-//! tasks holds in `member.rs`.
+//! This file has the public type and its settings. A group's state and how it changes is in
+//! `state.rs`, and what each of its tasks holds in `member.rs`.
 
 mod error;
 mod inside;
 mod member;
 mod state;
 
-// The documentation of `TaskGroup` shows its methods in the order of these modules, and then those of this file. The empty
-// lines keep rustfmt from sorting them.
+// The documentation of `TaskGroup` shows its methods in the order of these modules, and then those
+// of this file. The empty lines keep rustfmt from sorting them.
 mod submit;
 
 mod handles;
@@ -31,21 +31,24 @@ use crate::pool::ThreadPool;
 use crate::sync::Mutex;
 use crate::task::unstarted::Unstarted;
 
-/// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other tasks.
+/// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other
+/// tasks.
 ///
-/// The tasks return a `Result`. The first error or panic cancels the group: unstarted tasks are dropped, running closures
-/// can see it through the [`token`](Self::token), and futures are dropped as soon as they are pending. When all tasks have
-/// ended, [`wait`](Self::wait) returns that first error. Then the group can be used again.
+/// The tasks return a `Result`. The first error or panic cancels the group: unstarted tasks are
+/// dropped, running closures can see it through the [`token`](Self::token), and futures are dropped
+/// as soon as they are pending. When all tasks have ended, [`wait`](Self::wait) returns that first
+/// error. Then the group can be used again.
 ///
-/// A [`limit`](Self::limit) gives the group a number of slots: at most that many of its tasks are queued, running or pending
-/// at the same time, whatever else the pool does. [`execute`](Self::execute) waits for a slot, while
-/// [`try_execute`](Self::try_execute) returns [`Full`](crate::RejectReason::Full).
+/// A [`limit`](Self::limit) gives the group a number of slots: at most that many of its tasks are
+/// queued, running or pending at the same time, whatever else the pool does.
+/// [`execute`](Self::execute) waits for a slot, while [`try_execute`](Self::try_execute) returns
+/// [`Full`](crate::RejectReason::Full).
 ///
-/// Tasks of [`evaluate`](Self::evaluate) return any value, through a handle. Under a limit that runs at most that many at a
-/// time, each with its result.
+/// Tasks of [`evaluate`](Self::evaluate) return any value, through a handle. Under a limit that
+/// runs at most that many at a time, each with its result.
 ///
-/// Clones share the group. Dropping the last clone detaches the tasks, which still run; to stop them, call
-/// [`cancel`](Self::cancel). A group does not keep the pool open.
+/// Clones share the group. Dropping the last clone detaches the tasks, which still run; to stop
+/// them, call [`cancel`](Self::cancel). A group does not keep the pool open.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -63,8 +66,9 @@ use crate::task::unstarted::Unstarted;
 /// assert!(group.wait().is_ok());
 /// ```
 ///
-/// The error type can be one of your own. Let it convert from [`JoinError`](crate::JoinError), which says that a task panicked or
-/// that the group was cancelled: then [`into_error`](GroupError::into_error) returns your type in all cases.
+/// The error type can be one of your own. Let it convert from [`JoinError`](crate::JoinError),
+/// which says that a task panicked or that the group was cancelled: then
+/// [`into_error`](GroupError::into_error) returns your type in all cases.
 ///
 /// ```
 /// use std::fs;
@@ -104,11 +108,14 @@ pub struct TaskGroup<E> {
 
 /// # Tasks that can fail
 impl ThreadPool {
-    /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example with an error type of your own.
+    /// Creates an empty group. `E` is the error type of its tasks. [`TaskGroup`] has an example
+    /// with an error type of your own.
     ///
-    /// The compiler infers `E` from tasks that return an error, or from a type that you write, such as that of a field. If nothing
-    /// tells it ("type annotations needed"), name the type: `group::<()>()` for tasks that cannot fail. `()` cannot be displayed: with
-    /// [`Infallible`](std::convert::Infallible) in its place, the error of a [`wait`](TaskGroup::wait) can be printed, and returned by `?`.
+    /// The compiler infers `E` from tasks that return an error, or from a type that you write, such
+    /// as that of a field. If nothing tells it ("type annotations needed"), name the type:
+    /// `group::<()>()` for tasks that cannot fail. `()` cannot be displayed: with
+    /// [`Infallible`](std::convert::Infallible) in its place, the error of a
+    /// [`wait`](TaskGroup::wait) can be printed, and returned by `?`.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -141,12 +148,13 @@ impl ThreadPool {
 
 /// # Limit and failures
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Sets the number of slots: how many of the group's tasks may be queued, running or pending at the same time. By
-    /// default a group has no limit.
+    /// Sets the number of slots: how many of the group's tasks may be queued, running or pending at
+    /// the same time. By default a group has no limit.
     ///
     /// A thread that submits to a full group waits for a slot. Of the pool's workers at most
-    /// [`max_size`](crate::ThreadPool::max_size) wait at a time, for slots and for capacity, since another worker runs in place
-    /// of each. What further workers submit is accepted, and waits in line for its slot.
+    /// [`max_size`](crate::ThreadPool::max_size) wait at a time, for slots and for capacity, since
+    /// another worker runs in place of each. What further workers submit is accepted, and waits in
+    /// line for its slot.
     ///
     /// # Panics
     /// If `limit` is 0: no task could run.
@@ -166,8 +174,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Changes the [limit](Self::limit), for all clones and at once. If it grows, waiting submitters and tasks get the new
-    /// slots. If it shrinks, tasks that have a slot keep it.
+    /// Changes the [limit](Self::limit), for all clones and at once. If it grows, waiting
+    /// submitters and tasks get the new slots. If it shrinks, tasks that have a slot keep it.
     ///
     /// # Panics
     /// If `limit` is 0: no task could run.
@@ -183,7 +191,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     pub fn set_limit(&self, limit: usize) {
         assert!(
             limit > 0,
-            "the limit of a group is 0; it must be at least 1, or no task could ever run (for no limit, do not set it)"
+            "the limit of a group is 0; it must be at least 1, or no task could ever run (for no \
+             limit, do not set it)"
         );
         self.inner.update(|state, after| {
             state.limit = limit;
@@ -191,8 +200,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         });
     }
 
-    /// Keeps the group going when a task fails, instead of cancelling it. All tasks run, and [`wait_all`](Self::wait_all)
-    /// returns every error.
+    /// Keeps the group going when a task fails, instead of cancelling it. All tasks run, and
+    /// [`wait_all`](Self::wait_all) returns every error.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -213,15 +222,18 @@ impl<E: Send + 'static> TaskGroup<E> {
 
 /// # Races and deadlines
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Makes the group a race: the first task of [`execute`](Self::execute) or [`spawn`](Self::spawn) that returns `Ok` cancels
-    /// the others, as [`cancel`](Self::cancel) does, whether or not a thread waits. Errors and panics cancel nothing.
+    /// Makes the group a race: the first task of [`execute`](Self::execute) or
+    /// [`spawn`](Self::spawn) that returns `Ok` cancels the others, as [`cancel`](Self::cancel)
+    /// does, whether or not a thread waits. Errors and panics cancel nothing.
     ///
-    /// [`wait`](Self::wait) returns `Ok` if a task has won, once the others have ended: those that run learn of it by the
-    /// [token](Self::token). The errors of the losers are dropped, and their panics go to the
-    /// [panic handler](crate::Builder::panic_handler). If none has won, it returns the first error, or `Ok` if the group had no task.
+    /// [`wait`](Self::wait) returns `Ok` if a task has won, once the others have ended: those that
+    /// run learn of it by the [token](Self::token). The errors of the losers are dropped, and their
+    /// panics go to the [panic handler](crate::Builder::panic_handler). If none has won, it returns
+    /// the first error, or `Ok` if the group had no task.
     ///
-    /// The race has no value, and a task with a handle cannot win: it is cancelled with the others. For the first value, put handles into a
-    /// [`JoinSet`](crate::JoinSet), as [the recipe](crate::guide::recipes#the-first-of-several-mirrors) does.
+    /// The race has no value, and a task with a handle cannot win: it is cancelled with the others.
+    /// For the first value, put handles into a [`JoinSet`](crate::JoinSet), as [the
+    /// recipe](crate::guide::recipes#the-first-of-several-mirrors) does.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -248,19 +260,24 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by [`cancel`](Self::cancel),
-    /// whether or not a thread waits. From then on it hands new tasks back. [`wait`](Self::wait) returns the error of a failed
-    /// task, or one that [is "expired"](GroupError::is_expired). [`deadline_in`](Self::deadline_in) takes a duration.
+    /// Sets a deadline: when it has passed and tasks have not ended, the group is cancelled as by
+    /// [`cancel`](Self::cancel), whether or not a thread waits. From then on it hands new tasks
+    /// back. [`wait`](Self::wait) returns the error of a failed task, or one that [is
+    /// "expired"](GroupError::is_expired). [`deadline_in`](Self::deadline_in) takes a duration.
     ///
-    /// The pool's helper, a thread with the [stack](crate::Builder::stack_size) of a worker, cancels the group. So it drops the unstarted tasks and
-    /// pending futures. Their destructors may wait for tasks of the pool, but hold up other deadlines and the [wakers](crate::ThreadPool::ready)
-    /// of async waits: there is one helper, and a piece of user code that never returns there holds up all later deadlines. If a submission finds
-    /// first that the deadline has passed, the submitter cancels the group, and the destructors run on its thread: they must not take a lock that
-    /// it holds. A closure that runs goes on; it sees the [token](Self::token).
+    /// The pool's helper, a thread with the [stack](crate::Builder::stack_size) of a worker,
+    /// cancels the group. So it drops the unstarted tasks and pending futures. Their destructors
+    /// may wait for tasks of the pool, but hold up other deadlines and the
+    /// [wakers](crate::ThreadPool::ready) of async waits: there is one helper, and a piece of user
+    /// code that never returns there holds up all later deadlines. If a submission finds first that
+    /// the deadline has passed, the submitter cancels the group, and the destructors run on its
+    /// thread: they must not take a lock that it holds. A closure that runs goes on; it sees the
+    /// [token](Self::token).
     ///
-    /// A deadline that has cancelled the group is over, and after the next wait the group can be used without one. Any other stays
-    /// after a wait: [set](Self::set_deadline) another one, or remove it, before you use the group again. To wait for a limited time
-    /// and cancel nothing, use [`wait_timeout`](Self::wait_timeout).
+    /// A deadline that has cancelled the group is over, and after the next wait the group can be
+    /// used without one. Any other stays after a wait: [set](Self::set_deadline) another one, or
+    /// remove it, before you use the group again. To wait for a limited time and cancel nothing,
+    /// use [`wait_timeout`](Self::wait_timeout).
     ///
     /// ```
     /// use std::time::{Duration, Instant};
@@ -279,7 +296,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Sets a [deadline](Self::deadline) that is this long from now. A time that the clock cannot represent is none.
+    /// Sets a [deadline](Self::deadline) that is this long from now. A time that the clock cannot
+    /// represent is none.
     ///
     /// ```
     /// use std::time::Duration;
@@ -296,7 +314,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         self
     }
 
-    /// Sets the [deadline](Self::deadline) for all clones, in place of an earlier one. `None` removes it.
+    /// Sets the [deadline](Self::deadline) for all clones, in place of an earlier one. `None`
+    /// removes it.
     ///
     /// ```
     /// use std::time::{Duration, Instant};

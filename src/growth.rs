@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-/// When a pool with at least `core_size` workers starts another for a task, if no worker is idle. Set by
-/// [`Builder::growth`](crate::Builder::growth).
+/// When a pool with at least `core_size` workers starts another for a task, if no worker is idle.
+/// Set by [`Builder::growth`](crate::Builder::growth).
 ///
 /// With any growth, each submission below `core_size` starts a worker (with
-/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle). Idle workers are woken at once, under [`Measured`](Self::Measured)
-/// while as many as measured may run.
+/// [`prefer_idle`](crate::Builder::prefer_idle): if none is idle). Idle workers are woken at once,
+/// under [`Measured`](Self::Measured) while as many as measured may run.
 ///
 /// ```
 /// use std::time::Duration;
@@ -24,25 +24,27 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Growth {
-    /// At once: the default of a pool with a size, and `Growth::default()`. No task waits while the pool may have more workers. A burst of
-    /// tiny tasks may start more threads than it is worth.
+    /// At once: the default of a pool with a size, and `Growth::default()`. No task waits while the
+    /// pool may have more workers. A burst of tiny tasks may start more threads than it is worth.
     #[default]
     Eager,
-    /// When no worker has taken a queued task for this long. Then one thread is started. After as long again without
-    /// progress two more are started, then four, and so on. So existing workers handle a burst of tiny tasks, while a
-    /// burst of blocking tasks gets all the workers that the pool may have within a few steps.
+    /// When no worker has taken a queued task for this long. Then one thread is started. After as
+    /// long again without progress two more are started, then four, and so on. So existing workers
+    /// handle a burst of tiny tasks, while a burst of blocking tasks gets all the workers that the
+    /// pool may have within a few steps.
     ///
-    /// If all workers are in [blocking regions](crate::blocking()), one is started at once. The pool's keeper keeps the time, a thread that
-    /// every pool has: while tasks are queued it wakes up once per this duration, and otherwise it sleeps.
+    /// If all workers are in [blocking regions](crate::blocking()), one is started at once. The
+    /// pool's keeper keeps the time, a thread that every pool has: while tasks are queued it wakes
+    /// up once per this duration, and otherwise it sleeps.
     ///
     /// While a worker is in its start hook, no other is started: it is about to take a task.
     ///
-    /// Choose 100 microseconds to a few milliseconds. Below that, delays of the operating system look like a lack of
-    /// progress.
+    /// Choose 100 microseconds to a few milliseconds. Below that, delays of the operating system
+    /// look like a lack of progress.
     Stalled(Duration),
-    /// When fewer workers are awake than there are CPUs: the pool measures what its tasks do. The default of a pool whose sizes are
-    /// not set, with a `max_size` of 512
-    /// (511 on a 32-bit system).
+    /// When fewer workers are awake than there are CPUs: the pool measures what its tasks do. The
+    /// default of a pool whose sizes are not set, with a `max_size` of 512 (511 on a 32-bit
+    /// system).
     ///
     /// A worker is *awake* while its task computes or waits for a CPU. It is asleep while its task
     /// waits for anything else: in a lock, a read, a channel or `thread::sleep`, whether or not
@@ -55,9 +57,9 @@ pub enum Growth {
     /// eighth of the sleepers or more wait for another thread, the pool tries a larger number, or a
     /// smaller one, and keeps it if that pays: by how many tasks end in a time. It repeats that
     /// after growing pauses. Tasks that wait for queued ones end all the same: if no task ends at
-    /// all, the number grows. So tasks that hold a lock for longer than some 8 milliseconds may first
-    /// get hundreds of workers, and come down to a few as they end. In the queue of a disk it keeps
-    /// about eight workers for each CPU, or four for each of `core_size` if that is more.
+    /// all, the number grows. So tasks that hold a lock for longer than some 8 milliseconds may
+    /// first get hundreds of workers, and come down to a few as they end. In the queue of a disk it
+    /// keeps about eight workers for each CPU, or four for each of `core_size` if that is more.
     /// Only Linux and Android tell what a thread sleeps for; elsewhere, and beside the tasks of a
     /// view's reserve, the pool takes every sleeper for one that more workers help.
     ///
@@ -65,25 +67,33 @@ pub enum Growth {
     /// keeps as many workers awake as there are CPUs. A quota of CPU time (a cgroup's) that is used
     /// up is no reason for more: a thread that waits for the next period is awake.
     ///
-    /// While tasks are queued and as many workers run, the keeper measures every millisecond or more. That takes under 1 % of a CPU,
-    /// and up to ten times as much while the number changes. Otherwise the keeper sleeps. After a measurement the number of workers that may
-    /// run at most doubles. So in a pool that was idle, 64 tasks that wait for each other all run after about ten milliseconds, and a task
-    /// behind 20 that sleep starts after about five. What is marked as blocking does not wait for a measurement. A worker in its start hook
-    /// counts as awake. If clearly more workers are awake than there are CPUs, the number is lowered: those above it go idle when they end their task.
+    /// While tasks are queued and as many workers run, the keeper measures every millisecond or
+    /// more. That takes under 1 % of a CPU, and up to ten times as much while the number changes.
+    /// Otherwise the keeper sleeps. After a measurement the number of workers that may run at most
+    /// doubles. So in a pool that was idle, 64 tasks that wait for each other all run after about
+    /// ten milliseconds, and a task behind 20 that sleep starts after about five. What is marked as
+    /// blocking does not wait for a measurement. A worker in its start hook counts as awake. If
+    /// clearly more workers are awake than there are CPUs, the number is lowered: those above it go
+    /// idle when they end their task.
     ///
-    /// Linux, Android and Apple's systems tell which threads sleep. Linux without `/proc`, or while the process may open no more files, tells
-    /// which have used a CPU: then the pool looks every 20 milliseconds, and takes the others for asleep. Elsewhere the pool looks every 20 milliseconds whether any worker has
-    /// taken a task, and takes all workers for asleep if none has. There, set the sizes of a pool whose tasks compute for longer than that.
+    /// Linux, Android and Apple's systems tell which threads sleep. Linux without `/proc`, or while
+    /// the process may open no more files, tells which have used a CPU: then the pool looks every
+    /// 20 milliseconds, and takes the others for asleep. Elsewhere the pool looks every 20
+    /// milliseconds whether any worker has taken a task, and takes all workers for asleep if none
+    /// has. There, set the sizes of a pool whose tasks compute for longer than that.
     ///
-    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not. A reserve comes on top of the measured
-    /// number, within `max_size`: its tasks find a worker also while more workers run than that number.
+    /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not.
+    /// A reserve comes on top of the measured number, within `max_size`: its tasks find a worker
+    /// also while more workers run than that number.
     Measured,
-    /// [`Measured`](Self::Measured) with this number of workers awake instead of the number of CPUs. See [`measured`](Self::measured).
+    /// [`Measured`](Self::Measured) with this number of workers awake instead of the number of
+    /// CPUs. See [`measured`](Self::measured).
     Awake(usize),
 }
 
 impl Growth {
-    /// Returns [`Measured`](Self::Measured) growth that keeps `awake` workers awake, instead of as many as there are CPUs. 0 is taken for 1.
+    /// Returns [`Measured`](Self::Measured) growth that keeps `awake` workers awake, instead of as
+    /// many as there are CPUs. 0 is taken for 1.
     ///
     /// ```
     /// use elastipool::{Growth, ThreadPool};

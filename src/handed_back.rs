@@ -6,10 +6,11 @@ use std::sync::Arc;
 use crate::sched::Shared;
 use crate::task::job::Job;
 
-/// A task that was accepted, never started, and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
+/// A task that was accepted, never started, and handed back by
+/// [`shutdown_now`](crate::ThreadPool::shutdown_now).
 ///
-/// It no longer belongs to the pool: no join waits for it. Its handle, if it has one, resolves when the task is
-/// [run](Self::run), and resolves to "cancelled" when the task is dropped.
+/// It no longer belongs to the pool: no join waits for it. Its handle, if it has one, resolves when
+/// the task is [run](Self::run), and resolves to "cancelled" when the task is dropped.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,10 +39,11 @@ impl Task {
         Task { job: Some(job), shared }
     }
 
-    /// Runs the task on the calling thread. A future is driven to its end, and blocks the thread while it waits.
+    /// Runs the task on the calling thread. A future is driven to its end, and blocks the thread
+    /// while it waits.
     ///
-    /// A panic does not reach the caller. It goes to the task's handle or, if there is none, to the pool's
-    /// [panic handler](crate::Builder::panic_handler), as in the pool.
+    /// A panic does not reach the caller. It goes to the task's handle or, if there is none, to the
+    /// pool's [panic handler](crate::Builder::panic_handler), as in the pool.
     ///
     /// ```
     /// use std::time::Duration;

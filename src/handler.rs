@@ -11,12 +11,14 @@ use crate::submit::{Patience, is_boxed};
 use crate::task::job::Job;
 use crate::views::ViewHandle;
 
-/// One function that the workers of a pool call with many arguments. Created by [`ThreadPool::handler`].
+/// One function that the workers of a pool call with many arguments. Created by
+/// [`ThreadPool::handler`].
 ///
-/// Each call is a task like one of [`ThreadPool::execute`]: it waits in the same queue, under the same capacity, and counts
-/// in the same statistics. A panic is contained. What a handler saves is the allocation: an argument of up to two words is
-/// stored in the queue itself. (Two words are 16 bytes on a 64-bit machine; the argument's alignment must not exceed a
-/// word's. The queue allocates a block for each 31 tasks.)
+/// Each call is a task like one of [`ThreadPool::execute`]: it waits in the same queue, under the
+/// same capacity, and counts in the same statistics. A panic is contained. What a handler saves is
+/// the allocation: an argument of up to two words is stored in the queue itself. (Two words are 16
+/// bytes on a 64-bit machine; the argument's alignment must not exceed a word's. The queue
+/// allocates a block for each 31 tasks.)
 ///
 /// Clones call the same function. A handler does not keep the pool open.
 ///
@@ -48,7 +50,8 @@ pub(crate) type Function<T, R = ()> = Arc<Box<dyn Fn(T) -> R + Send + Sync>>;
 
 /// # One function, many arguments
 impl ThreadPool {
-    /// Wraps a function that the workers call with many arguments. Queues nothing yet: see [`Handler::invoke`].
+    /// Wraps a function that the workers call with many arguments. Queues nothing yet: see
+    /// [`Handler::invoke`].
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -73,12 +76,12 @@ impl<T: Send + 'static> Handler<T> {
     /// Queues a call of the function with this argument, for a worker.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. If the pool has no worker and the system refuses a thread, the
-    /// calling thread calls the function.
+    /// [bounded](crate::Builder::queue_capacity) and full. If the pool has no worker and the system
+    /// refuses a thread, the calling thread calls the function.
     ///
     /// # Panics
-    /// If the pool is closed, or is closed while the call waits for capacity. [`try_invoke`](Self::try_invoke) returns the
-    /// argument instead.
+    /// If the pool is closed, or is closed while the call waits for capacity.
+    /// [`try_invoke`](Self::try_invoke) returns the argument instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -102,10 +105,12 @@ impl<T: Send + 'static> Handler<T> {
         }
     }
 
-    /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not wait for capacity.
+    /// Like [`invoke`](Self::invoke), but hands the argument back if it is not accepted. Does not
+    /// wait for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -133,8 +138,8 @@ impl<T> Clone for Handler<T> {
     }
 }
 
-/// No panic leaves the pool in an invalid state (law 6). As with [`ThreadPool::execute`], the function's own captures are not
-/// protected.
+/// No panic leaves the pool in an invalid state (law 6). As with [`ThreadPool::execute`], the
+/// function's own captures are not protected.
 impl<T> UnwindSafe for Handler<T> {}
 
 /// As for [`UnwindSafe`].

@@ -1,7 +1,8 @@
-//! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's [`Promise`].
+//! The handle of a task: the receiving end of a oneshot channel, whose sending end is the task's
+//! [`Promise`].
 
-// The documentation of `JoinHandle` shows its methods in the order of these modules. The empty line keeps rustfmt from
-// sorting them.
+// The documentation of `JoinHandle` shows its methods in the order of these modules. The empty line
+// keeps rustfmt from sorting them.
 mod waiting;
 
 pub(crate) mod abort;
@@ -28,19 +29,20 @@ use crate::task::promise::{Promise, Receiver, SlotLine};
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
 ///
-/// It always resolves: to the task's value, to the payload of its panic, to "cancelled", or to "expired" (only a task of a
-/// [view](crate::View) with a [queue timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs
-/// ([`cancel_on_drop`](Self::cancel_on_drop): cancels it).
-/// The result is then dropped by the thread that drops the handle or, if the task ends later, by the task's thread. Either
-/// contains a panic of the result's destructor.
+/// It always resolves: to the task's value, to the payload of its panic, to "cancelled", or to
+/// "expired" (only a task of a [view](crate::View) with a [queue
+/// timeout](crate::ViewBuilder::queue_timeout)). Dropping it detaches the task, which still runs
+/// ([`cancel_on_drop`](Self::cancel_on_drop): cancels it). The result is then dropped by the thread
+/// that drops the handle or, if the task ends later, by the task's thread. Either contains a panic
+/// of the result's destructor.
 ///
-/// Block on it, or `.await` it: it is a [`Future`] for any executor. Blocking works on any thread, also inside
-/// [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async code it blocks the executor's thread, as
-/// any blocking call does.
+/// Block on it, or `.await` it: it is a [`Future`] for any executor. Blocking works on any thread,
+/// also inside [`complete`](crate::ThreadPool::complete) or another crate's `block_on`. In async
+/// code it blocks the executor's thread, as any blocking call does.
 ///
-/// A worker that blocks on a task of its own pool first runs that task on its own stack, if no worker has
-/// started it (of a spawned future, the first poll). Otherwise, and after that, the wait is a
-/// [blocking region](crate::blocking()): if there is work, another worker runs in its place.
+/// A worker that blocks on a task of its own pool first runs that task on its own stack, if no
+/// worker has started it (of a spawned future, the first poll). Otherwise, and after that, the wait
+/// is a [blocking region](crate::blocking()): if there is work, another worker runs in its place.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -65,9 +67,11 @@ use crate::task::promise::{Promise, Receiver, SlotLine};
 /// # let block_on = async_io::block_on;
 /// assert_eq!(block_on(sum(&pool)).unwrap(), 5050);
 /// ```
-#[must_use = "a dropped handle detaches its task, or cancels it after `cancel_on_drop`; use `execute` or `spawn` if the result is of no interest"]
+#[must_use = "a dropped handle detaches its task, or cancels it after `cancel_on_drop`; use \
+    `execute` or `spawn` if the result is of no interest"]
 pub struct JoinHandle<T> {
-    /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive the result.
+    /// Behind a lock because [`is_finished`](Self::is_finished), which takes `&self`, may receive
+    /// the result.
     mailbox: Mutex<Mailbox<T>>,
     /// To cancel or run the task. `None` if the handle cannot reach it.
     task: Option<Weak<dyn Run>>,
@@ -79,13 +83,15 @@ pub struct JoinHandle<T> {
 struct Mailbox<T> {
     /// `None` once a poll has returned the result.
     receiver: Option<Receiver<T>>,
-    /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles are asked whether the task
-    /// has finished, and a handle with space for a large result would be slow to move.
+    /// A result that was received by [`look`](Self::look) and not taken yet. In a box: few handles
+    /// are asked whether the task has finished, and a handle with space for a large result would be
+    /// slow to move.
     delivered: Option<Box<Result<T, JoinError>>>,
 }
 
 /// The panic of a poll, or a wait, for a result that a poll has returned.
-pub(crate) const HAS_RESOLVED: &str = "a handle was polled or waited for after a poll had returned its task's result: keep that, or \
+pub(crate) const HAS_RESOLVED: &str = "a handle was polled or waited for after a poll had \
+    returned its task's result: keep that, or \
      ask `is_terminated` before";
 
 impl<T> Mailbox<T> {
@@ -120,8 +126,8 @@ impl<T> Mailbox<T> {
     }
 }
 
-/// Contains panics of a result that was not taken, as the task's thread does if the handle is gone before: which of them drops
-/// the result is a matter of chance.
+/// Contains panics of a result that was not taken, as the task's thread does if the handle is gone
+/// before: which of them drops the result is a matter of chance.
 impl<T> Drop for Mailbox<T> {
     fn drop(&mut self) {
         discard((self.receiver.take(), self.delivered.take()));
@@ -129,9 +135,11 @@ impl<T> Drop for Mailbox<T> {
 }
 
 impl<T> JoinHandle<T> {
-    /// Makes the handle of a task, and the promise for it. The handle cannot reach its task before [`set_task`](Self::set_task).
+    /// Makes the handle of a task, and the promise for it. The handle cannot reach its task before
+    /// [`set_task`](Self::set_task).
     ///
-    /// Not inlined: it depends on the type of the result only, and many tasks have results of one type.
+    /// Not inlined: it depends on the type of the result only, and many tasks have results of one
+    /// type.
     #[inline(never)]
     pub(crate) fn new(route: Route<'_>, expiry: Option<&Arc<Expiry>>) -> (Promise<T>, Self) {
         let (promise, receiver) = Promise::new();
@@ -139,8 +147,8 @@ impl<T> JoinHandle<T> {
         (promise, JoinHandle { mailbox, task: None, origin: route.origin(expiry.cloned()) })
     }
 
-    /// The handle does not keep the task alive: a future whose last waker is dropped is dropped, even while a thread waits
-    /// for it.
+    /// The handle does not keep the task alive: a future whose last waker is dropped is dropped,
+    /// even while a thread waits for it.
     pub(crate) fn set_task(&mut self, task: &Arc<dyn Run>) {
         self.task = Some(Arc::downgrade(task));
     }
@@ -151,7 +159,8 @@ impl<T> JoinHandle<T> {
         self.origin.set_line(line);
     }
 
-    /// Drops a task that the pool did not accept, and makes its handle. In a box: it may be large, and is moved once.
+    /// Drops a task that the pool did not accept, and makes its handle. In a box: it may be large,
+    /// and is moved once.
     pub(crate) fn refused<F>(route: Route<'_>, refusal: &Refusal, task: Box<F>) -> Self {
         discard(task);
         let error = JoinError::refused(refusal);
@@ -185,7 +194,8 @@ impl<T> JoinHandle<T> {
     }
 }
 
-/// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code that panics.
+/// No panic leaves a handle in an invalid state (law 6). Its value was never shared with the code
+/// that panics.
 impl<T> UnwindSafe for JoinHandle<T> {}
 
 /// As for [`UnwindSafe`].
@@ -194,8 +204,8 @@ impl<T> RefUnwindSafe for JoinHandle<T> {}
 /// A result is never pinned.
 impl<T> Unpin for JoinHandle<T> {}
 
-/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether a poll has returned the result,
-/// and the `select!` of the crate `futures` asks it.
+/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether a poll
+/// has returned the result, and the `select!` of the crate `futures` asks it.
 ///
 /// ```
 /// use futures::select;

@@ -1,7 +1,8 @@
 //! One function over many inputs: the results, as an iterator or a stream.
 //!
-//! Each input is a task with a handle. The handles are kept by the number of their input. In the order of the inputs, the next result is
-//! that of the first handle. In the order of completion, they are polled as those of a [`JoinSet`](crate::JoinSet).
+//! Each input is a task with a handle. The handles are kept by the number of their input. In the
+//! order of the inputs, the next result is that of the first handle. In the order of completion,
+//! they are polled as those of a [`JoinSet`](crate::JoinSet).
 
 use std::fmt;
 use std::iter::{FusedIterator, Peekable};
@@ -25,28 +26,32 @@ use crate::sync::cpu::cpus;
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 
-/// The results of one function for many inputs, which the workers of a pool compute. Created by [`ThreadPool::map`] and
-/// [`ThreadPool::try_map`].
+/// The results of one function for many inputs, which the workers of a pool compute. Created by
+/// [`ThreadPool::map`] and [`ThreadPool::try_map`].
 ///
-/// It is lazy: it takes no input and queues no task before its first result is asked for. Then it takes inputs as long as fewer than
-/// [`in_flight`](Self::in_flight) of them are without a result that was returned, and waits for the next result. So its memory is
-/// bounded, also if the inputs have no end.
+/// It is lazy: it takes no input and queues no task before its first result is asked for. Then it
+/// takes inputs as long as fewer than [`in_flight`](Self::in_flight) of them are without a result
+/// that was returned, and waits for the next result. So its memory is bounded, also if the inputs
+/// have no end.
 ///
 /// - **Order:** that of the inputs, or that of completion ([`unordered`](Self::unordered)).
-/// - **A panic** of the function resumes in the call that would return its result. The other inputs are not affected: the next call
-///   continues with them.
-/// - **Dropping it**, such as by `break` or `?` in a loop over it, takes no further input, and cancels the tasks that are queued. It does
-///   not wait: the calls that run go on, and their results are dropped.
-/// - **Waiting** blocks the calling thread, also while the inputs' iterator blocks, and while the pool's queue is
-///   [bounded](crate::Builder::queue_capacity) and full. A worker of the pool calls the function itself for an input that no worker has
-///   started, and otherwise waits in a [blocking region](crate::blocking()). In async code, use [`into_stream`](Self::into_stream).
+/// - **A panic** of the function resumes in the call that would return its result. The other inputs
+///   are not affected: the next call continues with them.
+/// - **Dropping it**, such as by `break` or `?` in a loop over it, takes no further input, and
+///   cancels the tasks that are queued. It does not wait: the calls that run go on, and their
+///   results are dropped.
+/// - **Waiting** blocks the calling thread, also while the inputs' iterator blocks, and while the
+///   pool's queue is [bounded](crate::Builder::queue_capacity) and full. A worker of the pool calls
+///   the function itself for an input that no worker has started, and otherwise waits in a
+///   [blocking region](crate::blocking()). In async code, use [`into_stream`](Self::into_stream).
 ///
 /// It keeps the pool open, as any clone of the [`ThreadPool`] does.
 ///
 /// # Panics
-/// Asking for a result panics if its call was not accepted or was dropped: because the pool is closed, because of
-/// [`shutdown_now`](ThreadPool::shutdown_now), or because it has [expired](crate::ViewBuilder::queue_timeout). Where a program goes on
-/// after that, it uses the handles of [`evaluate`](ThreadPool::evaluate).
+/// Asking for a result panics if its call was not accepted or was dropped: because the pool is
+/// closed, because of [`shutdown_now`](ThreadPool::shutdown_now), or because it has
+/// [expired](crate::ViewBuilder::queue_timeout). Where a program goes on after that, it uses the
+/// handles of [`evaluate`](ThreadPool::evaluate).
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -78,10 +83,11 @@ pub struct Map<I: Iterator, R> {
 
 /// # Many inputs
 impl ThreadPool {
-    /// Calls a function with each input, on the workers. Returns an iterator over the results, in the order of the inputs.
+    /// Calls a function with each input, on the workers. Returns an iterator over the results, in
+    /// the order of the inputs.
     ///
-    /// [`Map`] says when inputs are taken, what a panic does, and how it waits. [`in_flight`](Map::in_flight) says how many inputs are
-    /// taken ahead.
+    /// [`Map`] says when inputs are taken, what a panic does, and how it waits.
+    /// [`in_flight`](Map::in_flight) says how many inputs are taken ahead.
     ///
     /// ```
     /// use std::fs;
@@ -118,11 +124,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`map`](Self::map), for a function that can fail: the first error that the iterator returns is its last item. Then it has
-    /// taken no further input, and has cancelled the tasks that are queued.
+    /// Like [`map`](Self::map), for a function that can fail: the first error that the iterator
+    /// returns is its last item. Then it has taken no further input, and has cancelled the tasks
+    /// that are queued.
     ///
-    /// "Try" is meant as in [`Iterator::try_for_each`]: it is the function that can fail. What is said of waiting and panics for
-    /// [`Map`] holds here too.
+    /// "Try" is meant as in [`Iterator::try_for_each`]: it is the function that can fail. What is
+    /// said of waiting and panics for [`Map`] holds here too.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -152,9 +159,10 @@ where
 {
     /// Sets how many inputs may be in flight: taken, and without a result that was returned.
     ///
-    /// By default, in a pool that finds its size ([`Growth::Measured`](crate::Growth::Measured)) as many as workers may run, and one for
-    /// each CPU. So the pool grows if the calls sleep, and the memory is bounded by `max_size`. In other pools, two for each CPU: that keeps
-    /// the CPUs busy with calls that compute. For calls that wait, such as for the network, set a number there.
+    /// By default, in a pool that finds its size ([`Growth::Measured`](crate::Growth::Measured)) as
+    /// many as workers may run, and one for each CPU. So the pool grows if the calls sleep, and the
+    /// memory is bounded by `max_size`. In other pools, two for each CPU: that keeps the CPUs busy
+    /// with calls that compute. For calls that wait, such as for the network, set a number there.
     ///
     /// # Panics
     /// If `count` is 0: no input could be taken.
@@ -178,8 +186,8 @@ where
         self
     }
 
-    /// Returns the results in the order of completion: a slow call delays no other result. Which input a result belongs to is then for the
-    /// function to say.
+    /// Returns the results in the order of completion: a slow call delays no other result. Which
+    /// input a result belongs to is then for the function to say.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -195,13 +203,15 @@ where
         self
     }
 
-    /// Returns the results as a [`Stream`], for async code: `next` of `futures::StreamExt` awaits them, in any executor.
+    /// Returns the results as a [`Stream`], for async code: `next` of `futures::StreamExt` awaits
+    /// them, in any executor.
     ///
-    /// The stream blocks its thread only while the inputs' iterator does, and while none of its inputs is in flight and the pool's
-    /// queue is [bounded](crate::Builder::queue_capacity) and full.
+    /// The stream blocks its thread only while the inputs' iterator does, and while none of its
+    /// inputs is in flight and the pool's queue is [bounded](crate::Builder::queue_capacity) and
+    /// full.
     ///
-    /// To run futures for many inputs instead, use [`spawn_await`](ThreadPool#method.spawn_await) and `buffered` of
-    /// `futures::StreamExt`.
+    /// To run futures for many inputs instead, use [`spawn_await`](ThreadPool#method.spawn_await)
+    /// and `buffered` of `futures::StreamExt`.
     ///
     /// ```
     /// use futures::StreamExt;
@@ -226,8 +236,8 @@ where
     I::Item: Send + 'static,
     R: Send + 'static,
 {
-    /// Submits inputs while fewer are in flight than may be. Unless it `waits` for capacity, leaves off if there is none and an input is
-    /// in flight.
+    /// Submits inputs while fewer are in flight than may be. Unless it `waits` for capacity, leaves
+    /// off if there is none and an input is in flight.
     fn fill(&mut self, waits: bool) {
         while self.handles.len() < self.limit() {
             let Some(inputs) = &mut self.inputs else { return };
@@ -261,8 +271,9 @@ where
 
     /// Returns how many inputs may be in flight now.
     ///
-    /// A worker that runs the oldest call itself leaves the entry of that call in its local queue, behind those of newer calls. If no
-    /// other worker takes entries, it submits nothing until it has run the newest call: then it drops them.
+    /// A worker that runs the oldest call itself leaves the entry of that call in its local queue,
+    /// behind those of newer calls. If no other worker takes entries, it submits nothing until it
+    /// has run the newest call: then it drops them.
     fn limit(&self) -> usize {
         let most = self.most_in_flight();
         let worker = context::current(self.pool.shared());
@@ -306,7 +317,8 @@ where
         match error.try_into_panic() {
             Ok(payload) => resume_unwind(payload),
             Err(error) => panic!(
-                "`map` has no result for an input: {error}; to go on without it, use the handles of `evaluate`"
+                "`map` has no result for an input: {error}; to go on without it, use the handles \
+                 of `evaluate`"
             ),
         }
     }

@@ -1,4 +1,5 @@
-//! Submitting from async code to a bounded queue: the capacity is awaited, then the task is submitted.
+//! Submitting from async code to a bounded queue: the capacity is awaited, then the task is
+//! submitted.
 
 use std::fmt;
 #[cfg(feature = "async")]
@@ -14,14 +15,17 @@ use crate::task::job::Job;
 
 /// The acceptance of one task, which is submitted later. Returned by [`ThreadPool::ready`].
 ///
-/// Its methods submit the task at once: they do not wait, and the queue cannot be full. Nor can the pool be closed: what a permit submits was
-/// accepted when [`ready`](ThreadPool::ready) returned. Only [`shutdown_now`](ThreadPool::shutdown_now) in between refuses it. Dropping the
-/// permit gives its capacity to the next submitter.
+/// Its methods submit the task at once: they do not wait, and the queue cannot be full. Nor can the
+/// pool be closed: what a permit submits was accepted when [`ready`](ThreadPool::ready) returned.
+/// Only [`shutdown_now`](ThreadPool::shutdown_now) in between refuses it. Dropping the permit gives
+/// its capacity to the next submitter.
 ///
-/// A permit counts like a task that has not ended. While it is held, [`join`](ThreadPool::join), [`quiet`](ThreadPool::quiet),
-/// [`shutdown_join`](ThreadPool::shutdown_join) and [`terminated`](ThreadPool::terminated) wait for it, also after
-/// [`shutdown_now`](ThreadPool::shutdown_now); one worker stays; and the [`stats`](ThreadPool::stats) show it as pending. So ask for it when the
-/// work is at hand, not before a wait that may take long, such as for a client. It does not keep the pool open.
+/// A permit counts like a task that has not ended. While it is held, [`join`](ThreadPool::join),
+/// [`quiet`](ThreadPool::quiet), [`shutdown_join`](ThreadPool::shutdown_join) and
+/// [`terminated`](ThreadPool::terminated) wait for it, also after
+/// [`shutdown_now`](ThreadPool::shutdown_now); one worker stays; and the
+/// [`stats`](ThreadPool::stats) show it as pending. So ask for it when the work is at hand, not
+/// before a wait that may take long, such as for a client. It does not keep the pool open.
 ///
 /// ```
 /// use elastipool::ThreadPool;
@@ -40,24 +44,31 @@ pub struct Permit(Reservation);
 
 /// # Waiting for capacity in async code
 impl ThreadPool {
-    /// Waits until the queue has capacity for one more task, without blocking the thread, and returns a permit for that task. Works
-    /// on any executor. If the queue is not [bounded](crate::Builder::queue_capacity), there is always capacity.
+    /// Waits until the queue has capacity for one more task, without blocking the thread, and
+    /// returns a permit for that task. Works on any executor. If the queue is not
+    /// [bounded](crate::Builder::queue_capacity), there is always capacity.
     ///
-    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each gets its permit in turn, whether or not
-    /// it is polled soon. Dropping the future gives up its place, and a permit that it was given: so it can be used in `select!` and
-    /// under a timeout. The future borrows the handle: for a spawned task, move a clone into it.
+    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each gets
+    /// its permit in turn, whether or not it is polled soon. Dropping the future gives up its
+    /// place, and a permit that it was given: so it can be used in `select!` and under a timeout.
+    /// The future borrows the handle: for a spawned task, move a clone into it.
     ///
-    /// A [spawned](Self::spawn) future waits like any other. But in a future that [`complete`](Self::complete) drives, and in a hook, it never
-    /// waits, since that would block one of the pool's own workers: the permit exceeds the capacity, and a loop there fills the queue
-    /// without a bound. Call [`execute`](Self::execute) in closures and inside of `complete`: it waits, and another worker runs meanwhile. A
-    /// closure that blocks on `ready` by another crate's executor does so inside [`blocking`](crate::blocking()).
+    /// A [spawned](Self::spawn) future waits like any other. But in a future that
+    /// [`complete`](Self::complete) drives, and in a hook, it never waits, since that would block
+    /// one of the pool's own workers: the permit exceeds the capacity, and a loop there fills the
+    /// queue without a bound. Call [`execute`](Self::execute) in closures and inside of `complete`:
+    /// it waits, and another worker runs meanwhile. A closure that blocks on `ready` by another
+    /// crate's executor does so inside [`blocking`](crate::blocking()).
     ///
-    /// The pool's helper, a thread for user code that belongs to no task, wakes the futures. A waker that takes long holds up no task, but
-    /// other such wakers, [deadlines](crate::TaskGroup::deadline) of groups, and [stall reports](crate::Builder::stall_report): one that never
-    /// returns holds up all of them for good.
+    /// The pool's helper, a thread for user code that belongs to no task, wakes the futures. A
+    /// waker that takes long holds up no task, but other such wakers,
+    /// [deadlines](crate::TaskGroup::deadline) of groups, and [stall
+    /// reports](crate::Builder::stall_report): one that never returns holds up all of them for
+    /// good.
     ///
     /// # Errors
-    /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and the system refuses a thread.
+    /// If the pool or the view is closed, or is closed meanwhile, or if the pool has no worker and
+    /// the system refuses a thread.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -85,8 +96,8 @@ impl Permit {
     /// Runs a closure on a worker, as [`ThreadPool::execute`] does, but without a wait.
     ///
     /// # Errors
-    /// The closure comes back if [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile. The reason is
-    /// [`Closed`](RejectReason::Closed).
+    /// The closure comes back if [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile.
+    /// The reason is [`Closed`](RejectReason::Closed).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();
@@ -105,8 +116,9 @@ impl Permit {
         Ok(())
     }
 
-    /// Runs a closure on a worker and returns a handle to its result, as [`ThreadPool::evaluate`] does, but without a wait. If
-    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled", and
+    /// Runs a closure on a worker and returns a handle to its result, as [`ThreadPool::evaluate`]
+    /// does, but without a wait. If [`shutdown_now`](ThreadPool::shutdown_now) was called
+    /// meanwhile, the handle resolves to "cancelled", and
     /// [`is_closed`](crate::JoinError::is_closed) is `true`.
     ///
     /// ```
@@ -153,9 +165,9 @@ impl Permit {
         Ok(())
     }
 
-    /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`] does, but without a wait. If
-    /// [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the handle resolves to "cancelled", and
-    /// [`is_closed`](crate::JoinError::is_closed) is `true`.
+    /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`] does, but
+    /// without a wait. If [`shutdown_now`](ThreadPool::shutdown_now) was called meanwhile, the
+    /// handle resolves to "cancelled", and [`is_closed`](crate::JoinError::is_closed) is `true`.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder().queue_capacity(100).build();

@@ -18,11 +18,12 @@ use crate::wait::{Call, FutureTask, block_on};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
-/// This is a handle: clones refer to the same pool and work on any thread. The pool has no thread before the first
-/// submission. Dropping the last handle closes the pool and does not block: the pool runs everything it has accepted in the
-/// background, then its threads end. A [weak handle](Self::downgrade) does not keep the pool open. A [view](Self::view) is a
-/// handle whose tasks have a priority, a limit or a reserve of their own. The [crate's documentation](crate) says what the
-/// pool promises and how it sizes itself.
+/// This is a handle: clones refer to the same pool and work on any thread. The pool has no thread
+/// before the first submission. Dropping the last handle closes the pool and does not block: the
+/// pool runs everything it has accepted in the background, then its threads end. A [weak
+/// handle](Self::downgrade) does not keep the pool open. A [view](Self::view) is a handle whose
+/// tasks have a priority, a limit or a reserve of their own. The [crate's documentation](crate)
+/// says what the pool promises and how it sizes itself.
 ///
 /// ```
 /// use elastipool::ThreadPool;
@@ -35,8 +36,9 @@ use crate::wait::{Call, FutureTask, block_on};
 /// ```
 ///
 /// # When a task is not accepted
-/// The pool does not accept a task in three cases: it is closed, its queue is [bounded](crate::Builder::queue_capacity) and
-/// full, or it has no worker and the operating system refuses to start a thread. No call loses a task silently:
+/// The pool does not accept a task in three cases: it is closed, its queue is
+/// [bounded](crate::Builder::queue_capacity) and full, or it has no worker and the operating system
+/// refuses to start a thread. No call loses a task silently:
 ///
 /// | call | closed | full | no worker, thread refused |
 /// |---|---|---|---|
@@ -46,14 +48,16 @@ use crate::wait::{Call, FutureTask, block_on};
 /// | `execute`, `spawn`, [`Handler::invoke`](crate::Handler::invoke), the results of [`map`](Self::map) | panic | wait | run it on the calling thread |
 /// | `execute` and `spawn` of a [`TaskGroup`](crate::TaskGroup) | hand the task back | wait | run it on the calling thread |
 ///
-/// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the same as those of the pool.
-/// A group hands tasks back, or cancels their handles, also while it is [cancelled](crate::TaskGroup::cancel).
+/// The methods of a [`Scope`](crate::Scope), and `evaluate` and `spawn_await` of a group, do the
+/// same as those of the pool. A group hands tasks back, or cancels their handles, also while it is
+/// [cancelled](crate::TaskGroup::cancel).
 ///
-/// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began to wait. While one of them
-/// wakes up, other submissions may come before it. If the pool is closed meanwhile, their calls end as in the column "closed".
+/// Submitters that wait for capacity use no CPU, and are admitted in the order in which they began
+/// to wait. While one of them wakes up, other submissions may come before it. If the pool is closed
+/// meanwhile, their calls end as in the column "closed".
 ///
-/// A submitter that waits blocks its thread, also in async code, where other futures may need that thread. If the queue is bounded,
-/// await [`ready`](Self::ready) there, or use the `try_` forms.
+/// A submitter that waits blocks its thread, also in async code, where other futures may need that
+/// thread. If the queue is bounded, await [`ready`](Self::ready) there, or use the `try_` forms.
 #[derive(Clone)]
 pub struct ThreadPool {
     pub(crate) handle: Arc<Handle>,
@@ -114,19 +118,20 @@ impl ThreadPool {
     /// Runs a closure on a worker.
     ///
     /// Blocks only while it starts a thread, and while it waits for capacity if the queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in async
-    /// code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there.
+    /// [bounded](crate::Builder::queue_capacity) and full. The wait blocks the thread also [in
+    /// async code](Self#when-a-task-is-not-accepted): await [`ready`](Self::ready) there.
     ///
-    /// A panic of the closure is contained, counted in the [`stats`](Self::stats), and passed to the
-    /// [panic handler](crate::Builder::panic_handler).
+    /// A panic of the closure is contained, counted in the [`stats`](Self::stats), and passed to
+    /// the [panic handler](crate::Builder::panic_handler).
     ///
-    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread before `execute`
-    /// returns. Use [`try_execute`](Self::try_execute) where that would deadlock or recurse: when the caller holds a lock
-    /// that the closure takes, or when the closure submits itself again.
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling
+    /// thread before `execute` returns. Use [`try_execute`](Self::try_execute) where that would
+    /// deadlock or recurse: when the caller holds a lock that the closure takes, or when the
+    /// closure submits itself again.
     ///
     /// # Panics
-    /// If the pool is closed, or is closed while the call waits for capacity. [`try_execute`](Self::try_execute) returns
-    /// the closure instead.
+    /// If the pool is closed, or is closed while the call waits for capacity.
+    /// [`try_execute`](Self::try_execute) returns the closure instead.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -147,10 +152,12 @@ impl ThreadPool {
         self.route().execute(job, "try_execute");
     }
 
-    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait for capacity.
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not
+    /// wait for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// # let pool = elastipool::ThreadPool::default();
@@ -171,11 +178,12 @@ impl ThreadPool {
         Ok(())
     }
 
-    /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at most `timeout`.
+    /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at
+    /// most `timeout`.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the system refuses to
-    /// start a thread.
+    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the
+    /// system refuses to start a thread.
     ///
     /// ```
     /// use std::time::Duration;
@@ -206,13 +214,15 @@ impl ThreadPool {
 
     /// Runs a closure on a worker and returns a handle to its result.
     ///
-    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, await [`ready`](Self::ready) in async code.
+    /// Blocks as [`execute`](Self::execute) does: if the queue is bounded, await
+    /// [`ready`](Self::ready) in async code.
     ///
-    /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it: waiting for the handles
-    /// one by one can wake the waiting thread once for each.
+    /// To wait for many short tasks, call [`join`](Self::join) first and read the handles after it:
+    /// waiting for the handles one by one can wake the waiting thread once for each.
     ///
-    /// If the pool is closed, the handle resolves to "cancelled". If the pool has no worker and the system refuses a
-    /// thread, the closure runs on the calling thread, as with [`execute`](Self::execute).
+    /// If the pool is closed, the handle resolves to "cancelled". If the pool has no worker and the
+    /// system refuses a thread, the closure runs on the calling thread, as with
+    /// [`execute`](Self::execute).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -232,10 +242,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
+    /// not wait for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -254,11 +266,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at most `timeout`.
+    /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at
+    /// most `timeout`.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the system refuses to
-    /// start a thread.
+    /// If the pool is closed, if its queue stays full for `timeout`, or if it has no worker and the
+    /// system refuses to start a thread.
     ///
     /// ```
     /// use std::time::Duration;
@@ -287,20 +300,23 @@ impl ThreadPool {
 
 /// # Submitting futures that compute
 impl ThreadPool {
-    /// Drives a future to its end on one worker and returns a handle to its output. The worker runs nothing else meanwhile.
+    /// Drives a future to its end on one worker and returns a handle to its output. The worker runs
+    /// nothing else meanwhile.
     ///
-    /// Use it for futures that mostly compute, in builds without the feature `async`, and to limit how many futures run at a
-    /// time. For other futures use [`spawn`](Self::spawn).
+    /// Use it for futures that mostly compute, in builds without the feature `async`, and to limit
+    /// how many futures run at a time. For other futures use [`spawn`](Self::spawn).
     ///
-    /// While the future waits for something outside the pool, such as a timer or a socket, its worker counts as running. So
-    /// at most [`max_size`](Self::max_size) such futures are driven at a time, as in rusty_pool. One kind of wait is a
-    /// [blocking region](crate::blocking()) instead: the future has polled a [handle](JoinHandle) or a
-    /// [group](crate::TaskGroup) of the same pool, which was not ready. Then another worker can run what the future waits
-    /// for. The pool cannot see other dependencies on its tasks, such as a channel that they fill: if all workers wait like
-    /// that, they wait forever.
+    /// While the future waits for something outside the pool, such as a timer or a socket, its
+    /// worker counts as running. So at most [`max_size`](Self::max_size) such futures are driven at
+    /// a time, as in rusty_pool. One kind of wait is a [blocking region](crate::blocking())
+    /// instead: the future has polled a [handle](JoinHandle) or a [group](crate::TaskGroup) of the
+    /// same pool, which was not ready. Then another worker can run what the future waits for. The
+    /// pool cannot see other dependencies on its tasks, such as a channel that they fill: if all
+    /// workers wait like that, they wait forever.
     ///
-    /// A future that is not accepted is treated like a closure of [`evaluate`](Self::evaluate). While the future runs, its
-    /// thread counts as inside an executor of the crate `futures`, whose `block_on` panics if the future calls it.
+    /// A future that is not accepted is treated like a closure of [`evaluate`](Self::evaluate).
+    /// While the future runs, its thread counts as inside an executor of the crate `futures`, whose
+    /// `block_on` panics if the future calls it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -319,10 +335,12 @@ impl ThreadPool {
         }
     }
 
-    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not wait for capacity.
+    /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not
+    /// wait for capacity.
     ///
     /// # Errors
-    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a thread.
+    /// If the pool is closed, if its queue is full, or if it has no worker and the system refuses
+    /// to start a thread.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -421,7 +439,8 @@ mod tests {
     /// The lowest index of a worker without a thread. Those with threads have lower ones.
     const FIRST: usize = 100;
 
-    /// Adds idle workers without threads to the pool: they notice nothing. Their indices are in the order of the result.
+    /// Adds idle workers without threads to the pool: they notice nothing. Their indices are in the
+    /// order of the result.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
         let shared = pool.shared();
         let workers = [(); N].map(|()| Arc::new(Parker::new()));
@@ -487,7 +506,8 @@ mod tests {
         }
     }
 
-    /// The thread that opens the scopes runs their tasks. The second one's relies on the entry of the first.
+    /// The thread that opens the scopes runs their tasks. The second one's relies on the entry of
+    /// the first.
     #[test]
     fn a_task_that_relies_on_an_entry_wakes_a_worker() {
         let pool = ThreadPool::new(1, 1, Duration::MAX);

@@ -1,8 +1,10 @@
 //! [`Priority`]: which view's tasks workers take first.
 
-/// How urgent the tasks of a view are. Set by [`ViewBuilder::priority`](crate::ViewBuilder::priority).
+/// How urgent the tasks of a view are. Set by
+/// [`ViewBuilder::priority`](crate::ViewBuilder::priority).
 ///
-/// Workers take tasks of a higher priority first. A lower priority with queued tasks still gets at least one take in 20.
+/// Workers take tasks of a higher priority first. A lower priority with queued tasks still gets at
+/// least one take in 20.
 ///
 /// ```
 /// use elastipool::{Priority, ThreadPool};

@@ -44,8 +44,9 @@ use crate::stats::Stats;
 pub struct Report {
     /// The pool's name.
     pub pool: String,
-    /// The pool's statistics, read just before the tasks. A task that waits for a slot of its [group](crate::TaskGroup) is
-    /// `pending` there, and [queued](TaskState::Queued) in the fields below.
+    /// The pool's statistics, read just before the tasks. A task that waits for a slot of its
+    /// [group](crate::TaskGroup) is `pending` there, and [queued](TaskState::Queued) in the fields
+    /// below.
     pub stats: Stats,
     /// The threads that run tasks, the one whose outermost task has run longest first.
     pub running: Vec<RunningThread>,
@@ -74,21 +75,23 @@ pub struct Report {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RunningThread {
-    /// The worker's index. `None` for a thread outside the pool, such as one that waits for a scope.
+    /// The worker's index. `None` for a thread outside the pool, such as one that waits for a
+    /// scope.
     pub worker: Option<usize>,
     /// The thread's name.
     pub name: Option<String>,
-    /// The tasks on the thread's stack, the outermost first. There is more than one while a task runs another task that it
-    /// waits for.
+    /// The tasks on the thread's stack, the outermost first. There is more than one while a task
+    /// runs another task that it waits for.
     pub tasks: Vec<TaskInfo>,
-    /// Whether the thread sleeps: its innermost task waits for anything but a CPU, whether or not it is in a blocking region. `None` where
-    /// the system does not tell (see [`Growth::Measured`](crate::Growth::Measured)).
+    /// Whether the thread sleeps: its innermost task waits for anything but a CPU, whether or not
+    /// it is in a blocking region. `None` where the system does not tell (see
+    /// [`Growth::Measured`](crate::Growth::Measured)).
     pub is_asleep: Option<bool>,
     /// What the thread sleeps for. `None` if it is awake, or where the system does not tell: only
     /// Linux and Android do.
     pub waits_for: Option<Wait>,
-    /// The CPU time that the thread has used since it began its outermost task. The rest of that time it slept, or waited for a CPU.
-    /// `None` as for `is_asleep`.
+    /// The CPU time that the thread has used since it began its outermost task. The rest of that
+    /// time it slept, or waited for a CPU. `None` as for `is_asleep`.
     pub cpu_time: Option<Duration>,
 }
 
@@ -139,8 +142,8 @@ pub enum Wait {
 pub struct TaskInfo {
     /// The call that submitted the task.
     pub location: &'static Location<'static>,
-    /// Whether the task is a future of a `spawn` function. The future of [`complete`](crate::ThreadPool::complete) counts as
-    /// a closure.
+    /// Whether the task is a future of a `spawn` function. The future of
+    /// [`complete`](crate::ThreadPool::complete) counts as a closure.
     pub is_future: bool,
     /// What the task does.
     pub state: TaskState,
@@ -172,7 +175,8 @@ pub enum TaskState {
     Queued,
     /// It runs, or the future is being polled.
     Running,
-    /// It runs, and is in a [blocking region](crate::blocking()): it waits for another task, or in a call of `blocking`.
+    /// It runs, and is in a [blocking region](crate::blocking()): it waits for another task, or in
+    /// a call of `blocking`.
     Blocked,
     /// The future waits to be woken, or was woken and waits to be polled.
     Pending,

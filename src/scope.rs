@@ -1,31 +1,37 @@
-//! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`]. In one file, so that everything
-//! that its soundness depends on is in sight. (The methods that spawn futures, in `scope/futures.rs`, have no `unsafe` code.)
+//! Tasks that borrow from the stack of the thread that opens the scope: [`ThreadPool::scope`]. In
+//! one file, so that everything that its soundness depends on is in sight. (The methods that spawn
+//! futures, in `scope/futures.rs`, have no `unsafe` code.)
 //!
 //! # Why it is sound
-//! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they borrow. [`Scope::add`] and, for
-//! futures, [`Scope::add_future`] are the places that erase the lifetime. These facts replace the compiler's check:
+//! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they
+//! borrow. [`Scope::add`] and, for futures, [`Scope::add_future`] are the places that erase the
+//! lifetime. These facts replace the compiler's check:
 //!
-//! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's [`Unstarted`] tasks, or
-//!    counts there as running, which change under one lock. It is so until its closure was called and consumed, or dropped
-//!    without a call, and its result went to its handle. This holds however the task ends, including by a panic. Only the
-//!    job's memory is dropped later, and it holds nothing of the user's. A task that the scope's own thread runs after the
-//!    body does not count, but has ended before that thread goes on.
+//! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's
+//!    [`Unstarted`] tasks, or counts there as running, which change under one lock. It is so until
+//!    its closure was called and consumed, or dropped without a call, and its result went to its
+//!    handle. This holds however the task ends, including by a panic. Only the job's memory is
+//!    dropped later, and it holds nothing of the user's. A task that the scope's own thread runs
+//!    after the body does not count, but has ended before that thread goes on.
 //!
-//!    A future too is unfinished until it was dropped, and its result went to its handle, also while it waits for a wake: then it
-//!    counts as running. It lies in a box, which its task drops before it tells the list ([`ScopedFuture`]). Wakers, handles and
-//!    entries in queues may keep the task's memory for longer, and hold nothing of the user's. If they are leaked, the future may
-//!    never end: see 4.
-//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task under that lock, after the body. It
-//!    catches a panic of the body first. If the wait itself panics, the process aborts.
-//! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for `'scope`, which ends
-//!    inside [`ThreadPool::scope`]. So once the body has ended and no task is unfinished, none ever is again. (The scope's own
-//!    thread looks only while it runs no task of the scope.) The list may then be used again by another scope, and an entry that is
-//!    left in the queue starts that one's tasks: an entry holds no task.
-//! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool never hands such a task
-//!    to the user: an immediate shutdown drops it.
-//! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is invariant: it cannot be shortened,
-//!    which would admit borrows of what the body owns, nor lengthened. `'env` outlives it. `std::thread::scope` has the
-//!    same shape.
+//!    A future too is unfinished until it was dropped, and its result went to its handle, also
+//!    while it waits for a wake: then it counts as running. It lies in a box, which its task drops
+//!    before it tells the list ([`ScopedFuture`]). Wakers, handles and entries in queues may keep
+//!    the task's memory for longer, and hold nothing of the user's. If they are leaked, the future
+//!    may never end: see 4.
+//! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task
+//!    under that lock, after the body. It catches a panic of the body first. If the wait itself
+//!    panics, the process aborts.
+//! 3. Only the body and the scope's own tasks can submit tasks, through a reference that lives for
+//!    `'scope`, which ends inside [`ThreadPool::scope`]. So once the body has ended and no task is
+//!    unfinished, none ever is again. (The scope's own thread looks only while it runs no task of
+//!    the scope.) The list may then be used again by another scope, and an entry that is left in
+//!    the queue starts that one's tasks: an entry holds no task.
+//! 4. A task that is neither run nor dropped makes the scope wait forever, which is sound. The pool
+//!    never hands such a task to the user: an immediate shutdown drops it.
+//! 5. What a task borrows lives at least for `'scope`, and so may its result. `'scope` is
+//!    invariant: it cannot be shortened, which would admit borrows of what the body owns, nor
+//!    lengthened. `'env` outlives it. `std::thread::scope` has the same shape.
 #![allow(unsafe_code, reason = "a lifetime is forgotten; see the module's documentation")]
 
 #[cfg(feature = "async")]
@@ -73,13 +79,13 @@ use crate::wait::{run_awaited_scope, run_awaited_scoped_task};
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
 
-/// How many lists without entries a thread keeps for the scopes that it opens next: those of a few nested scopes. A list costs two
-/// allocations, and the memory for its tasks.
+/// How many lists without entries a thread keeps for the scopes that it opens next: those of a few
+/// nested scopes. A list costs two allocations, and the memory for its tasks.
 const KEPT_LISTS: usize = 4;
 
 thread_local! {
-    /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which the next tasks rely: no more
-    /// for each queue than the thread had scopes open at a time.
+    /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which
+    /// the next tasks rely: no more for each queue than the thread had scopes open at a time.
     static LISTS: RefCell<Vec<(ScopeQueue, Arc<Unstarted>)>> = RefCell::default();
 }
 
@@ -109,15 +115,16 @@ fn keep_list(tasks: Arc<Unstarted>, queue: ScopeQueue) {
     });
 }
 
-/// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic, this one goes to the
-/// panic handler.
+/// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic,
+/// this one goes to the panic handler.
 fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
     if let Some(payload) = tasks.keep_panic(payload) {
         shared.config.hooks.panicked(payload);
     }
 }
 
-/// Blocks until all tasks have ended. If the scope is going to panic, cancels the futures that wait to be woken.
+/// Blocks until all tasks have ended. If the scope is going to panic, cancels the futures that wait
+/// to be woken.
 fn wait(tasks: &Unstarted, route: Route<'_>) -> ScopeRecord {
     loop {
         let over = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
@@ -139,8 +146,8 @@ impl Drop for Abort {
 
 /// Submits tasks that borrow. Passed to the body of [`ThreadPool::scope`].
 ///
-/// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the lifetime of what they borrow,
-/// and outlives `'scope`.
+/// `'scope` is the lifetime of the scope itself, during which its tasks can run. `'env` is the
+/// lifetime of what they borrow, and outlives `'scope`.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -162,27 +169,32 @@ pub struct Scope<'scope, 'env: 'scope> {
 
 /// # Tasks that borrow
 impl ThreadPool {
-    /// Runs `body`, which can submit tasks that borrow from outside it. Blocks until all of them have ended.
+    /// Runs `body`, which can submit tasks that borrow from outside it. Blocks until all of them
+    /// have ended.
     ///
-    /// The body runs on the calling thread, the tasks on the pool's workers. Tasks may submit more tasks to the same scope,
-    /// and open scopes of their own.
+    /// The body runs on the calling thread, the tasks on the pool's workers. Tasks may submit more
+    /// tasks to the same scope, and open scopes of their own.
     ///
-    /// After the body the calling thread runs the scope's unstarted tasks, the newest first, whether or not it is a worker.
-    /// Such a task sees the [`worker_index`](crate::worker_index()) and the thread-locals of the calling thread. If it waits for
-    /// the task of a [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no
-    /// task.) Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So scopes can be nested on
-    /// a pool of any size, and cost a thread only while their last tasks run elsewhere.
+    /// After the body the calling thread runs the scope's unstarted tasks, the newest first,
+    /// whether or not it is a worker. Such a task sees the [`worker_index`](crate::worker_index())
+    /// and the thread-locals of the calling thread. If it waits for the task of a
+    /// [`ScopedJoinHandle`], the thread runs that task too. (A thread that unwinds runs no task.)
+    /// Then the calling thread waits; a worker waits in a [blocking region](crate::blocking()). So
+    /// scopes can be nested on a pool of any size, and cost a thread only while their last tasks
+    /// run elsewhere.
     ///
     /// The methods of [`Scope`] correspond to those of the pool, also for a task that is
     /// [not accepted](ThreadPool#when-a-task-is-not-accepted). For futures, see [`Scope::spawn`].
     ///
     /// # Panics
-    /// If the body or a task panics. When all tasks have ended, `scope` resumes the first panic. Later ones go to the
-    /// pool's [panic handler](crate::Builder::panic_handler). The panic of a task with a [`ScopedJoinHandle`] goes to the
-    /// handle instead. If that handle is dropped, the panic counts here, from the moment of the drop.
+    /// If the body or a task panics. When all tasks have ended, `scope` resumes the first panic.
+    /// Later ones go to the pool's [panic handler](crate::Builder::panic_handler). The panic of a
+    /// task with a [`ScopedJoinHandle`] goes to the handle instead. If that handle is dropped, the
+    /// panic counts here, from the moment of the drop.
     ///
-    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, if such a task of a [view](crate::View) expired,
-    /// or if the last waker of such a future was dropped: nothing else would report it.
+    /// Also if [`shutdown_now`](Self::shutdown_now) dropped a task without a handle, if such a task
+    /// of a [view](crate::View) expired, or if the last waker of such a future was dropped: nothing
+    /// else would report it.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -303,7 +315,8 @@ impl ThreadPool {
         let scope = Scope { pool: self, tasks: &tasks, scope: PhantomData, env: PhantomData };
         // Unwinding from here would end borrows that the tasks still use.
         let abort = Abort;
-        // Lent to `contain`: an unoptimised build would copy a large body in each of the functions that it passes through.
+        // Lent to `contain`: an unoptimised build would copy a large body in each of the functions
+        // that it passes through.
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
@@ -320,7 +333,8 @@ impl ThreadPool {
             (result, None) => {
                 discard(result);
                 panic!(
-                    "{lost} of a scope's tasks were dropped without having been run to their ends: the pool `{}` was shut down by \
+                    "{lost} of a scope's tasks were dropped without having been run to their \
+                     ends: the pool `{}` was shut down by \
                      `shutdown_now`, the tasks expired in the queue of a view, or nothing could wake a future any more. \
                      Join the pool before a shutdown, or use `evaluate` and `spawn_await`, whose handles say so",
                     self.name()
@@ -361,7 +375,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not wait for capacity.
+    /// Like [`execute`](Self::execute), but hands the closure back if it is not accepted. Does not
+    /// wait for capacity.
     ///
     /// # Errors
     /// As for [`ThreadPool::try_execute`].
@@ -388,7 +403,8 @@ impl<'scope> Scope<'scope, '_> {
         Ok(())
     }
 
-    /// Runs a closure on a worker and returns a handle to its result. Blocks as [`ThreadPool::execute`] does.
+    /// Runs a closure on a worker and returns a handle to its result. Blocks as
+    /// [`ThreadPool::execute`] does.
     ///
     /// If the pool is closed, the handle resolves to "cancelled".
     ///
@@ -413,7 +429,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for capacity.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
+    /// not wait for capacity.
     ///
     /// # Errors
     /// As for [`ThreadPool::try_evaluate`].
@@ -442,19 +459,21 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks of a slice. Submits tasks of
-    /// several items each, and returns. The scope waits for them. Blocks as [`execute`](Self::execute) does.
+    /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks
+    /// of a slice. Submits tasks of several items each, and returns. The scope waits for them.
+    /// Blocks as [`execute`](Self::execute) does.
     ///
-    /// The items are divided into four tasks for each worker that may run now ([`Growth::Measured`](crate::Growth::Measured): as
-    /// many as keep the CPUs busy; otherwise `max_size`), so that a worker that ends early has more to do. With fewer items each
-    /// is a task. If more workers may run later, because the items wait or `max_size` was raised, further tasks take what is left. The
-    /// order of the calls is not promised.
+    /// The items are divided into four tasks for each worker that may run now
+    /// ([`Growth::Measured`](crate::Growth::Measured): as many as keep the CPUs busy; otherwise
+    /// `max_size`), so that a worker that ends early has more to do. With fewer items each is a
+    /// task. If more workers may run later, because the items wait or `max_size` was raised,
+    /// further tasks take what is left. The order of the calls is not promised.
     ///
     /// For the data parallelism of iterators (maps, sums, sorting), rayon has more to offer.
     ///
     /// # Panics
-    /// If the pool is closed. If `f` panics, the [scope](ThreadPool::scope) resumes the panic, and some of the items that come
-    /// later may be dropped: at most the share of the task.
+    /// If the pool is closed. If `f` panics, the [scope](ThreadPool::scope) resumes the panic, and
+    /// some of the items that come later may be dropped: at most the share of the task.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -489,8 +508,9 @@ impl<'scope> Scope<'scope, '_> {
         len.div_ceil(workers.saturating_mul(4)).max(1)
     }
 
-    /// Visits a share of the items, as long as there are any. In a pool that may grow, takes one item first, then at most eight times
-    /// as many as it has visited: while the task is busy with these, workers that come later take what it has left.
+    /// Visits a share of the items, as long as there are any. In a pool that may grow, takes one
+    /// item first, then at most eight times as many as it has visited: while the task is busy with
+    /// these, workers that come later take what it has left.
     fn visit<T, F>(&'scope self, items: &Arc<ForEach<T, F>>, share: usize)
     where
         T: Send + 'scope,
@@ -508,7 +528,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Adds tasks until there is one for each `share`. If the pool accepts none, those that there are visit all items.
+    /// Adds tasks until there is one for each `share`. If the pool accepts none, those that there
+    /// are visit all items.
     fn divide<T, F>(&'scope self, items: &Arc<ForEach<T, F>>, share: usize)
     where
         T: Send + 'scope,
@@ -572,8 +593,9 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() -> Outcome + Send + 'scope,
     {
-        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is no longer unfinished,
-        // which is after `run` was called or dropped. See the module's documentation.
+        // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is
+        // no longer unfinished, which is after `run` was called or dropped. See the module's
+        // documentation.
         Job::stored(unsafe { Closure::new_borrowing(run) })
     }
 
@@ -594,8 +616,9 @@ impl<'scope> Scope<'scope, '_> {
     /// Forgets the lifetime of an unfinished future, for [`add_future`](Self::add_future) alone.
     #[cfg(feature = "async")]
     fn erase_future(future: BorrowingFuture<'scope>) -> ErasedFuture {
-        // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends. The scope waits until this task is
-        // no longer unfinished, which is after the future was dropped. See the module's documentation.
+        // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends.
+        // The scope waits until this task is no longer unfinished, which is after the future was
+        // dropped. See the module's documentation.
         unsafe { mem::transmute::<_, ErasedFuture>(future) }
     }
 
@@ -610,8 +633,8 @@ impl<'scope> Scope<'scope, '_> {
 
 /// Returns what runs a closure and delivers its result.
 ///
-/// If it is dropped instead, the closure goes first: the handle resolves when what that has captured is gone. And the panic of a waker
-/// does not meet the panic of a destructor.
+/// If it is dropped instead, the closure goes first: the handle resolves when what that has
+/// captured is gone. And the panic of a waker does not meet the panic of a destructor.
 fn evaluation<R>(task: impl FnOnce() -> R, promise: Promise<R>) -> impl FnOnce() -> Outcome {
     let parts = (task, Contained::new(promise));
     move || deliver(parts)
@@ -634,7 +657,8 @@ struct ForEach<T, F> {
 struct Items<T> {
     /// Those that no task has taken, in pieces.
     left: VecDeque<Vec<T>>,
-    /// How many tasks have been added. The shares of the first ones are all items together, so none is left.
+    /// How many tasks have been added. The shares of the first ones are all items together, so none
+    /// is left.
     tasks: usize,
 }
 
@@ -645,7 +669,8 @@ impl<T> Items<T> {
 
     fn take(&mut self, most: usize) -> Option<Vec<T>> {
         let mut piece = self.left.pop_front()?;
-        // Cut in eighths, so that the next piece has its size already: the cuts of a piece copy each item about once.
+        // Cut in eighths, so that the next piece has its size already: the cuts of a piece copy
+        // each item about once.
         while piece.len() > most {
             let rest = piece.split_off(most.max(piece.len() / 8));
             self.left.push_front(rest);
@@ -654,7 +679,8 @@ impl<T> Items<T> {
     }
 }
 
-/// A future of a scope, without its lifetime. All of them have this type, so what polls them is compiled once.
+/// A future of a scope, without its lifetime. All of them have this type, so what polls them is
+/// compiled once.
 #[cfg(feature = "async")]
 type ErasedFuture = BorrowingFuture<'static>;
 
@@ -678,7 +704,8 @@ where
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        // SAFETY: the future is not moved, neither here nor by the destructor of this. `settle` is never pinned.
+        // SAFETY: the future is not moved, neither here nor by the destructor of this. `settle` is
+        // never pinned.
         let (mut future, settle) = unsafe {
             let this = self.get_unchecked_mut();
             (Pin::new_unchecked(&mut this.future), &mut this.settle)
@@ -718,8 +745,8 @@ impl fmt::Debug for Scope<'_, '_> {
 
 /// A handle to the result of a scope's task. Returned by [`Scope::evaluate`] and `spawn_await`.
 ///
-/// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`]. Dropping it detaches the
-/// task; if the task panics, or has panicked, the scope resumes the panic.
+/// Like a [`JoinHandle`] it always resolves, can be waited for on any thread, and is a [`Future`].
+/// Dropping it detaches the task; if the task panics, or has panicked, the scope resumes the panic.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -729,7 +756,8 @@ impl fmt::Debug for Scope<'_, '_> {
 /// let first = pool.scope(|scope| scope.evaluate(first).await_complete());
 /// assert_eq!(first, Some("a"));
 /// ```
-#[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of no interest"]
+#[must_use = "dropping a handle detaches its task; use `execute` or `spawn` if the result is of \
+    no interest"]
 pub struct ScopedJoinHandle<'scope, T> {
     /// Cannot reach the task.
     handle: JoinHandle<T>,
@@ -761,8 +789,9 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// Blocks until the task has ended and returns its result.
     ///
     /// # Errors
-    /// If the task panicked, was not accepted, or was dropped: by [`shutdown_now`](ThreadPool::shutdown_now), by the queue timeout of a view,
-    /// since its scope is going to panic, or since nothing could wake the future any more.
+    /// If the task panicked, was not accepted, or was dropped: by
+    /// [`shutdown_now`](ThreadPool::shutdown_now), by the queue timeout of a view, since its scope
+    /// is going to panic, or since nothing could wake the future any more.
     ///
     /// # Panics
     /// If a poll has returned the result.
@@ -780,8 +809,9 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.wait(None).expect(NO_LIMIT)
     }
 
-    /// Blocks until the task has ended, for at most `timeout`. As for [`JoinHandle::await_complete_timeout`], the timeout
-    /// bounds only the wait for a task that runs elsewhere.
+    /// Blocks until the task has ended, for at most `timeout`. As for
+    /// [`JoinHandle::await_complete_timeout`], the timeout bounds only the wait for a task that
+    /// runs elsewhere.
     ///
     /// # Errors
     /// As for [`JoinHandle::await_complete_timeout`].
@@ -813,7 +843,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
-    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block.
+    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not
+    /// block.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -830,8 +861,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.is_finished()
     }
 
-    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another scope. Called before a
-    /// wait.
+    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another
+    /// scope. Called before a wait.
     fn run_awaited(&self) {
         if let Some(id) = self.id {
             run_awaited_scoped_task(self.pool.route(), self.tasks, id);
@@ -850,7 +881,8 @@ impl<T> Drop for ScopedJoinHandle<'_, T> {
 /// A result is never pinned.
 impl<T> Unpin for ScopedJoinHandle<'_, T> {}
 
-/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether the result was taken.
+/// Resolves when the task has ended. A poll after that panics: [`FusedFuture`] says whether the
+/// result was taken.
 impl<T> Future for ScopedJoinHandle<'_, T> {
     type Output = Result<T, JoinError>;
 
@@ -979,8 +1011,8 @@ mod tests {
         gate
     }
 
-    /// The only worker is busy, so the thread that opens the scopes runs all tasks. The entries that it cannot take back stay in
-    /// the queue until the worker skips them.
+    /// The only worker is busy, so the thread that opens the scopes runs all tasks. The entries
+    /// that it cannot take back stay in the queue until the worker skips them.
     #[test]
     fn scopes_outside_leave_few_entries_beside_a_busy_worker() {
         const SCOPES: usize = 640;

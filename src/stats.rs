@@ -3,38 +3,43 @@
 /// What a pool has done and is doing. Returned by [`ThreadPool::stats`](crate::ThreadPool::stats).
 ///
 /// There are three kinds of fields:
-/// - **Totals** only grow, and wrap around at `usize::MAX`: `completed`, `panicked`, `cancelled`, `expired`, `handed_back`,
-///   `rejected` and the counts of threads. A task counts in one of the first five when it has ended.
+/// - **Totals** only grow, and wrap around at `usize::MAX`: `completed`, `panicked`, `cancelled`,
+///   `expired`, `handed_back`, `rejected` and the counts of threads. A task counts in one of the
+///   first five when it has ended.
 /// - **Peaks** say how many there were at most: `peak_workers` and `peak_blocked`.
 /// - **The others** say how many there are now.
 ///
 /// The counts of tasks are exact while no task moves: when the pool is quiet, such as after
-/// [`join`](crate::ThreadPool::join), and when all of its tasks wait. These are `queued`, `active`, `pending`, `blocked`,
-/// `completed`, `panicked`, `cancelled`, `expired`, `handed_back` and `rejected`. While the pool works, the fields are read one after
-/// another and may be off by what happens meanwhile. (A worker accepts tasks that its tasks submit in batches, so `pending`
-/// may be too high for a moment.)
+/// [`join`](crate::ThreadPool::join), and when all of its tasks wait. These are `queued`, `active`,
+/// `pending`, `blocked`, `completed`, `panicked`, `cancelled`, `expired`, `handed_back` and
+/// `rejected`. While the pool works, the fields are read one after another and may be off by what
+/// happens meanwhile. (A worker accepts tasks that its tasks submit in batches, so `pending` may be
+/// too high for a moment.)
 ///
-/// `workers`, `idle` and the counts of threads say how it is at the moment of the call. A worker is idle once it has looked
-/// for work and found none. So a worker that has just been started is not idle yet, nor is one that has just ended its task
-/// or was woken for a task that another worker took. Soon after the pool has become quiet, `idle` equals `workers`.
+/// `workers`, `idle` and the counts of threads say how it is at the moment of the call. A worker is
+/// idle once it has looked for work and found none. So a worker that has just been started is not
+/// idle yet, nor is one that has just ended its task or was woken for a task that another worker
+/// took. Soon after the pool has become quiet, `idle` equals `workers`.
 ///
 /// # Relations
 /// Always:
-/// - `accepted() == queued + active + pending + completed + panicked + cancelled + expired + handed_back`: `accepted` adds
-///   them up.
+/// - `accepted() == queued + active + pending + completed + panicked + cancelled + expired + handed_back`:
+///   `accepted` adds them up.
 /// - `threads_started == workers + threads_retired`.
 /// - `peak_workers >= workers`, and `peak_blocked >= blocked`.
-/// - `workers >= idle + blocked`, if at most [`max_blocked`](crate::Builder::max_blocked) workers are in calls of
-///   [`blocking`](crate::blocking()). With more of them, only while no worker moves.
+/// - `workers >= idle + blocked`, if at most [`max_blocked`](crate::Builder::max_blocked) workers
+///   are in calls of [`blocking`](crate::blocking()). With more of them, only while no worker
+///   moves.
 ///
 /// While no task moves:
-/// - Each accepted task counts in exactly one of the eight fields above, so `accepted` is exact. When the pool is quiet the
-///   first three are 0.
-/// - `workers >= idle + active`. This does not count tasks that run on another thread's stack: on a submitter's, because the
-///   system refused a thread, or on that of the thread that waits for them.
-/// - `workers - blocked - idle` exceeds `max_size` in two cases: after `max_size` was lowered, and by one after a worker came
-///   back from a [blocking region](crate::blocking()), until the next worker ends its task (by more if no worker ends one for
-///   a while).
+/// - Each accepted task counts in exactly one of the eight fields above, so `accepted` is exact.
+///   When the pool is quiet the first three are 0.
+/// - `workers >= idle + active`. This does not count tasks that run on another thread's stack: on a
+///   submitter's, because the system refused a thread, or on that of the thread that waits for
+///   them.
+/// - `workers - blocked - idle` exceeds `max_size` in two cases: after `max_size` was lowered, and
+///   by one after a worker came back from a [blocking region](crate::blocking()), until the next
+///   worker ends its task (by more if no worker ends one for a while).
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -59,25 +64,28 @@ pub struct Stats {
     /// Workers that may run tasks now: [`max_size`](crate::ThreadPool::max_size) or, under
     /// [`Growth::Measured`](crate::Growth::Measured), as many of them as keep the CPUs busy.
     pub allowed: usize,
-    /// Under [`Growth::Measured`](crate::Growth::Measured), workers that sleep in their tasks, outside of blocking regions: in a
-    /// lock, a read, a channel or a sleep. As measured last, a few milliseconds ago; 0 while no task is queued, since nothing is
-    /// measured then.
+    /// Under [`Growth::Measured`](crate::Growth::Measured), workers that sleep in their tasks,
+    /// outside of blocking regions: in a lock, a read, a channel or a sleep. As measured last, a
+    /// few milliseconds ago; 0 while no task is queued, since nothing is measured then.
     pub asleep: usize,
     /// Of those `asleep`, the ones that wait for another thread: in a lock, a channel or a
     /// condition variable. Only Linux and Android tell.
     pub asleep_on_threads: usize,
     /// Of those `asleep`, the ones that wait for a disk. Only Linux and Android tell.
     pub asleep_on_disks: usize,
-    /// Workers that are not idle, blocked or `asleep`. While that is measured, they run or wait for a CPU.
+    /// Workers that are not idle, blocked or `asleep`. While that is measured, they run or wait for
+    /// a CPU.
     pub awake: usize,
-    /// The most workers that were in blocking regions at the same time. May be off by workers that entered or left one at
-    /// the moment of counting, and one too high if that was at the bound [`max_blocked`](crate::Builder::max_blocked).
+    /// The most workers that were in blocking regions at the same time. May be off by workers that
+    /// entered or left one at the moment of counting, and one too high if that was at the bound
+    /// [`max_blocked`](crate::Builder::max_blocked).
     pub peak_blocked: usize,
     /// Tasks that wait for a worker now, including woken futures.
     #[doc(alias = "queued_count")]
     pub queued: usize,
-    /// Spawned futures that wait to be woken now, tasks that wait for a slot in their [group](crate::TaskGroup), and
-    /// [permits](crate::Permit) that are held. A [`Report`](crate::Report) calls the tasks queued.
+    /// Spawned futures that wait to be woken now, tasks that wait for a slot in their
+    /// [group](crate::TaskGroup), and [permits](crate::Permit) that are held. A
+    /// [`Report`](crate::Report) calls the tasks queued.
     pub pending: usize,
     /// The most workers that were alive at the same time.
     pub peak_workers: usize,
@@ -95,10 +103,12 @@ pub struct Stats {
     pub panicked: usize,
     /// Tasks that were accepted and dropped before their end.
     pub cancelled: usize,
-    /// Tasks of a [view](crate::View) that were accepted, and dropped because they were not started within its
-    /// [`queue_timeout`](crate::ViewBuilder::queue_timeout). Counted when they are dropped: by a worker, or by a thread that waits for the handle or cancels it.
+    /// Tasks of a [view](crate::View) that were accepted, and dropped because they were not started
+    /// within its [`queue_timeout`](crate::ViewBuilder::queue_timeout). Counted when they are
+    /// dropped: by a worker, or by a thread that waits for the handle or cancels it.
     pub expired: usize,
-    /// Tasks that were accepted and handed back by [`shutdown_now`](crate::ThreadPool::shutdown_now).
+    /// Tasks that were accepted and handed back by
+    /// [`shutdown_now`](crate::ThreadPool::shutdown_now).
     pub handed_back: usize,
     /// Tasks that were not accepted.
     pub rejected: usize,

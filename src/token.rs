@@ -13,11 +13,12 @@ use crate::sync::unwind::{discard, quietly};
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Tells tasks to stop. Each round of a [`TaskGroup`](crate::TaskGroup) has a token
-/// ([`TaskGroup::token`](crate::TaskGroup::token)). [`new`](Self::new) makes one for any other tasks.
+/// ([`TaskGroup::token`](crate::TaskGroup::token)). [`new`](Self::new) makes one for any other
+/// tasks.
 ///
-/// Clones share their state. A long closure checks [`is_cancelled`](Self::is_cancelled) now and then; a future can await
-/// [`cancelled`](Self::cancelled). A cancelled token stays cancelled: after a [`wait`](crate::TaskGroup::wait) its group has
-/// a new token.
+/// Clones share their state. A long closure checks [`is_cancelled`](Self::is_cancelled) now and
+/// then; a future can await [`cancelled`](Self::cancelled). A cancelled token stays cancelled:
+/// after a [`wait`](crate::TaskGroup::wait) its group has a new token.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -82,11 +83,13 @@ impl CancellationToken {
 
     /// Cancels the token. Does nothing if it was cancelled before. A token cannot be reset.
     ///
-    /// That of a group cancels the group, as [`TaskGroup::cancel`](crate::TaskGroup::cancel) does, which drops the group's unstarted
-    /// tasks on the calling thread. An old token, of before a wait for the cancelled group, does nothing.
+    /// That of a group cancels the group, as [`TaskGroup::cancel`](crate::TaskGroup::cancel) does,
+    /// which drops the group's unstarted tasks on the calling thread. An old token, of before a
+    /// wait for the cancelled group, does nothing.
     ///
-    /// The futures that wait for the token are woken by this call. A panic of a waker is contained. Does not wait for tasks. For a
-    /// group's token, destructors of its tasks run on the calling thread: do not hold a lock that they take.
+    /// The futures that wait for the token are woken by this call. A panic of a waker is contained.
+    /// Does not wait for tasks. For a group's token, destructors of its tasks run on the calling
+    /// thread: do not hold a lock that they take.
     ///
     /// ```
     /// use elastipool::{CancellationToken, ThreadPool};
@@ -126,7 +129,8 @@ impl CancellationToken {
         Arc::ptr_eq(&self.state, &other.state)
     }
 
-    /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely written.
+    /// Returns whether the token was cancelled. Costs one atomic load of memory that is rarely
+    /// written.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -143,8 +147,8 @@ impl CancellationToken {
 
     /// Returns a future that resolves when the token is cancelled, on any executor.
     ///
-    /// A task that waits only for this ends only if the token is cancelled: cancel it, or its group, before you drop the last
-    /// handle of it.
+    /// A task that waits only for this ends only if the token is cancelled: cancel it, or its
+    /// group, before you drop the last handle of it.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -159,7 +163,8 @@ impl CancellationToken {
         Cancelled { token: self.clone(), place: None }
     }
 
-    /// Marks the token. The caller then [wakes](Self::wake_all) the waiters, after it has released its locks.
+    /// Marks the token. The caller then [wakes](Self::wake_all) the waiters, after it has released
+    /// its locks.
     pub(crate) fn mark_cancelled(&self) {
         // Release: publishes what the canceller wrote before, such as the error (`is_cancelled`).
         self.state.is_cancelled.store(1, Ordering::Release);
@@ -169,7 +174,8 @@ impl CancellationToken {
     pub(crate) fn wake_all(&self) {
         let wakers: Vec<_> = self.state.wakers.lock().drain().collect();
         for waker in wakers {
-            // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
+            // The waker may be a foreign executor's: contain its panics, and let it run its own
+            // follow-up work.
             off_trampoline(|| quietly(|| waker.wake()));
         }
     }
@@ -215,7 +221,8 @@ impl Future for Cancelled {
         let waker = context.waker().clone();
         let state = Arc::clone(&self.token.state);
         let mut wakers = state.wakers.lock();
-        // Checked under the lock: a canceller sets the flag before it takes the lock to wake the waiters.
+        // Checked under the lock: a canceller sets the flag before it takes the lock to wake the
+        // waiters.
         if self.token.is_cancelled() {
             self.place = None;
             return Poll::Ready(());

@@ -1,4 +1,5 @@
-//! Views of a pool: handles whose tasks have a priority, a weight, a limit, a reserve or a queue timeout of their own.
+//! Views of a pool: handles whose tasks have a priority, a weight, a limit, a reserve or a queue
+//! timeout of their own.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,13 +11,16 @@ use crate::pool::ThreadPool;
 use crate::priority::Priority;
 use crate::views::{QueueTimeout, Terms, ViewCore, ViewHandle};
 
-/// A handle of a pool whose tasks are scheduled by settings of their own. Built by [`ThreadPool::view`].
+/// A handle of a pool whose tasks are scheduled by settings of their own. Built by
+/// [`ThreadPool::view`].
 ///
-/// A view is a way into the pool, not a pool: it has no threads, and the workers run tasks of all views. It dereferences to a
-/// [`ThreadPool`] and so offers every way of submitting: closures, futures, scopes, groups and handlers. Whatever is made from
-/// the view's handle submits to the view. A future is always polled as a task of the view that spawned it. A task that submits
-/// work chooses the view by the handle that it uses. Tasks that are submitted through a plain handle of the pool belong to the
-/// default view: of normal priority and weight 1, without a limit, a reserve or a timeout.
+/// A view is a way into the pool, not a pool: it has no threads, and the workers run tasks of all
+/// views. It dereferences to a [`ThreadPool`] and so offers every way of submitting: closures,
+/// futures, scopes, groups and handlers. Whatever is made from the view's handle submits to the
+/// view. A future is always polled as a task of the view that spawned it. A task that submits work
+/// chooses the view by the handle that it uses. Tasks that are submitted through a plain handle of
+/// the pool belong to the default view: of normal priority and weight 1, without a limit, a reserve
+/// or a timeout.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,28 +57,31 @@ use crate::views::{QueueTimeout, Terms, ViewCore, ViewHandle};
 /// | `shutdown`, `shutdown_join`, `shutdown_join_timeout` | the pool. They consume a [`ThreadPool`], so they cannot be called through a view |
 /// | [`view`](ThreadPool::view) | the pool: the new view is not part of this one |
 ///
-/// A view's handle keeps the pool open, as every handle does. Dropping a view closes nothing: its accepted tasks run. Once no
-/// handle, task, future or weak handle of a view is left, its reserve is free for others. (A task that has ended does not
-/// count, also if one of its wakers or its handle is kept.)
+/// A view's handle keeps the pool open, as every handle does. Dropping a view closes nothing: its
+/// accepted tasks run. Once no handle, task, future or weak handle of a view is left, its reserve
+/// is free for others. (A task that has ended does not count, also if one of its wakers or its
+/// handle is kept.)
 ///
 /// # How tasks are chosen
-/// A worker that has ended a task takes the next one of the highest [priority](ViewBuilder::priority) with queued tasks, and
-/// among views of the same priority by [weight](ViewBuilder::weight). Within a view, woken futures come before new tasks,
-/// with the exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from outside the pool are
-/// taken in the order of their submission. Running tasks are not interrupted.
+/// A worker that has ended a task takes the next one of the highest
+/// [priority](ViewBuilder::priority) with queued tasks, and among views of the same priority by
+/// [weight](ViewBuilder::weight). Within a view, woken futures come before new tasks, with the
+/// exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from
+/// outside the pool are taken in the order of their submission. Running tasks are not interrupted.
 ///
-/// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve. Beyond
-///   [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one of the workers that a reserve
-///   counts on.
-/// - **At the end of the region** it waits in line until its view may have one more worker. If no worker leaves the line
-///   for a while, the first one continues anyway, then two, then four, because running tasks may need what it holds, such as
-///   a lock. In no other case is a limit exceeded, or a reserve used by other views.
+/// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve.
+///   Beyond [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one
+///   of the workers that a reserve counts on.
+/// - **At the end of the region** it waits in line until its view may have one more worker. If no
+///   worker leaves the line for a while, the first one continues anyway, then two, then four,
+///   because running tasks may need what it holds, such as a lock. In no other case is a limit
+///   exceeded, or a reserve used by other views.
 /// - **A task that a waiting worker runs on its own stack** counts for the view of that task.
-/// - **A task does not count** if it runs outside the workers, on the thread that submitted it or opened its scope, or was
-///   taken before the pool had its first view.
+/// - **A task does not count** if it runs outside the workers, on the thread that submitted it or
+///   opened its scope, or was taken before the pool had its first view.
 ///
-/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and looks at each view that has
-/// queued tasks: a few dozen of those cost little, thousands do.
+/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and
+/// looks at each view that has queued tasks: a few dozen of those cost little, thousands do.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "dropping a view that nothing else refers to gives its reserve back"]
 pub struct View(pub(crate) ThreadPool);
@@ -106,8 +113,8 @@ impl View {
 
 /// # Settings of a live view
 ///
-/// Each setter changes the view for all of its handles, and does not interrupt running tasks. Setters block only while they start
-/// threads.
+/// Each setter changes the view for all of its handles, and does not interrupt running tasks.
+/// Setters block only while they start threads.
 impl View {
     /// Returns how many workers may run the view's tasks at the same time. `None`: no limit.
     ///
@@ -119,12 +126,13 @@ impl View {
         Some(self.terms().limit).filter(|&limit| limit < usize::MAX)
     }
 
-    /// Changes the view's [`limit`](ViewBuilder::limit). If it grows, queued tasks start at once. If it shrinks, no task starts
-    /// until fewer than the new limit run. `usize::MAX` means no limit.
+    /// Changes the view's [`limit`](ViewBuilder::limit). If it grows, queued tasks start at once.
+    /// If it shrinks, no task starts until fewer than the new limit run. `usize::MAX` means no
+    /// limit.
     ///
     /// # Errors
-    /// If it would be zero (to stop the view for a while, [`pause`](ThreadPool::pause) it) or below the view's reserve. The
-    /// error names the values, and nothing changes.
+    /// If it would be zero (to stop the view for a while, [`pause`](ThreadPool::pause) it) or below
+    /// the view's reserve. The error names the values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -147,12 +155,13 @@ impl View {
         self.terms().reserve
     }
 
-    /// Changes the view's [`reserve`](ViewBuilder::reserve). If it shrinks, queued tasks of others start at once. It is free
-    /// once enough running tasks of others have ended.
+    /// Changes the view's [`reserve`](ViewBuilder::reserve). If it shrinks, queued tasks of others
+    /// start at once. It is free once enough running tasks of others have ended.
     ///
     /// # Errors
-    /// If it would be above the view's limit, or if the reserves of all views would not leave at least one worker of
-    /// [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error names the values, and nothing changes.
+    /// If it would be above the view's limit, or if the reserves of all views would not leave at
+    /// least one worker of [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error
+    /// names the values, and nothing changes.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 4, std::time::Duration::from_secs(1));
@@ -231,8 +240,8 @@ impl View {
         self.inner().queue_timeout.get()
     }
 
-    /// Changes the view's [`queue_timeout`](ViewBuilder::queue_timeout) for the tasks that are submitted from now on. `None`
-    /// means no timeout.
+    /// Changes the view's [`queue_timeout`](ViewBuilder::queue_timeout) for the tasks that are
+    /// submitted from now on. `None` means no timeout.
     ///
     /// # Errors
     /// If it is zero. Then nothing changes.
@@ -283,7 +292,8 @@ impl fmt::Debug for View {
 
 /// # Views
 impl ThreadPool {
-    /// Begins to build a [`View`] of the pool: a handle whose tasks have a priority, a limit or a reserve of their own.
+    /// Begins to build a [`View`] of the pool: a handle whose tasks have a priority, a limit or a
+    /// reserve of their own.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -345,8 +355,8 @@ impl ViewBuilder {
         self
     }
 
-    /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. Of a lower priority with tasks
-    /// that may run, they still take at least one task in 20.
+    /// Sets how urgent the view's tasks are. Workers take tasks of a higher priority first. Of a
+    /// lower priority with tasks that may run, they still take at least one task in 20.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -372,9 +382,9 @@ impl ViewBuilder {
         self
     }
 
-    /// Sets the view's share among views of its priority. While several of them have queued tasks, they share the takes in
-    /// proportion to their weights, however many tasks each has queued. A view gets nothing in return for times in which it
-    /// had no task that could be taken.
+    /// Sets the view's share among views of its priority. While several of them have queued tasks,
+    /// they share the takes in proportion to their weights, however many tasks each has queued. A
+    /// view gets nothing in return for times in which it had no task that could be taken.
     ///
     /// The shares are numbers of takes, not times: a view with longer tasks gets more time.
     ///
@@ -393,8 +403,8 @@ impl ViewBuilder {
         self
     }
 
-    /// Sets how many workers may run the view's closures and poll its futures at the same time. The tasks above stay queued.
-    /// [Blocked](crate::blocking()) workers do not count.
+    /// Sets how many workers may run the view's closures and poll its futures at the same time. The
+    /// tasks above stay queued. [Blocked](crate::blocking()) workers do not count.
     ///
     /// ```
     /// use std::sync::atomic::{AtomicUsize, Ordering};
@@ -417,15 +427,17 @@ impl ViewBuilder {
         self
     }
 
-    /// Reserves capacity: tasks of other views never occupy more than `max_size - reserve` workers. So up to `reserve` tasks
-    /// of this view always find a worker. Under [`Growth::Measured`](crate::Growth::Measured) the reserve comes on top of the number of
+    /// Reserves capacity: tasks of other views never occupy more than `max_size - reserve` workers.
+    /// So up to `reserve` tasks of this view always find a worker. Under
+    /// [`Growth::Measured`](crate::Growth::Measured) the reserve comes on top of the number of
     /// workers that measurements allow.
     ///
-    /// A [bounded queue](crate::Builder::queue_capacity) is the pool's: tasks of other views that wait there may leave no
-    /// capacity to this view's.
+    /// A [bounded queue](crate::Builder::queue_capacity) is the pool's: tasks of other views that
+    /// wait there may leave no capacity to this view's.
     ///
-    /// It reserves capacity, not threads: the worker is woken or started when there is a task for it, and ends after
-    /// `keep_alive`. When a view is built, tasks that run already are not interrupted.
+    /// It reserves capacity, not threads: the worker is woken or started when there is a task for
+    /// it, and ends after `keep_alive`. When a view is built, tasks that run already are not
+    /// interrupted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -443,17 +455,19 @@ impl ViewBuilder {
         self
     }
 
-    /// Sets for how long a task may wait for its start. A task that no worker has started in time is never run: its closure or
-    /// future is dropped, its handle resolves to an error that [is expired](crate::JoinError::is_expired), and
-    /// [`Stats::expired`](crate::Stats::expired) counts it.
+    /// Sets for how long a task may wait for its start. A task that no worker has started in time
+    /// is never run: its closure or future is dropped, its handle resolves to an error that [is
+    /// expired](crate::JoinError::is_expired), and [`Stats::expired`](crate::Stats::expired) counts
+    /// it.
     ///
-    /// - The time counts from the submission. In a bounded queue, it counts from the acceptance. For a task that waits for a
-    ///   slot of its [group](crate::TaskGroup) it includes that wait.
+    /// - The time counts from the submission. In a bounded queue, it counts from the acceptance.
+    ///   For a task that waits for a slot of its [group](crate::TaskGroup) it includes that wait.
     /// - Of a future, only the first poll must come in time.
     /// - A blocking wait for the handle returns at the deadline, and drops the task, as does
-    ///   [`cancel`](crate::JoinHandle::cancel). An awaited handle resolves when a worker reaches the task, which drops it. Until
-    ///   then the task is queued and counts as accepted work.
-    /// - A task of a [group](crate::TaskGroup) that expires counts as dropped. Without a handle it cancels the group.
+    ///   [`cancel`](crate::JoinHandle::cancel). An awaited handle resolves when a worker reaches
+    ///   the task, which drops it. Until then the task is queued and counts as accepted work.
+    /// - A task of a [group](crate::TaskGroup) that expires counts as dropped. Without a handle it
+    ///   cancels the group.
     /// - A [scope](ThreadPool::scope) panics if one of its tasks without a handle expires.
     ///
     /// A timeout too long for the clock never ends.
@@ -482,7 +496,8 @@ impl ViewBuilder {
     /// Builds the view. Does not block.
     ///
     /// # Panics
-    /// If a setting is invalid, with the text of the error that [`try_build`](Self::try_build) returns.
+    /// If a setting is invalid, with the text of the error that [`try_build`](Self::try_build)
+    /// returns.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -500,9 +515,9 @@ impl ViewBuilder {
     /// Builds the view. Does not block. A view of a closed pool can be built, and accepts no task.
     ///
     /// # Errors
-    /// If the limit, the weight or the queue timeout is zero, if the limit is below the reserve, or if the reserves of all views
-    /// would not leave at least one worker of [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error names
-    /// the values.
+    /// If the limit, the weight or the queue timeout is zero, if the limit is below the reserve, or
+    /// if the reserves of all views would not leave at least one worker of
+    /// [`max_size`](ThreadPool::max_size) to tasks without a reserve. The error names the values.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 2, std::time::Duration::from_secs(1));

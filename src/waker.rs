@@ -16,13 +16,14 @@ use crate::task::state::WakerDropped;
 /// Returns a waker for a poll. Its clones are counted.
 pub(crate) fn lend_waker<T: Wakeable>(task: &Arc<T>) -> WakerRef<'_> {
     let waker = RawWaker::new(Arc::as_ptr(task).cast(), Vtable::<T>::WAKER);
-    // SAFETY: the functions are those of a task of this type. The waker is not counted, and not dropped; it lives as long as the
-    // reference that the caller has.
+    // SAFETY: the functions are those of a task of this type. The waker is not counted, and not
+    // dropped; it lives as long as the reference that the caller has.
     WakerRef::new_unowned(ManuallyDrop::new(unsafe { Waker::from_raw(waker) }))
 }
 
-/// What the wakers of a `T` do. They are called with a pointer to a task that exists, from a counted waker or one that is lent: see
-/// the documentation of [`future_cell`](crate::task::future_cell).
+/// What the wakers of a `T` do. They are called with a pointer to a task that exists, from a
+/// counted waker or one that is lent: see the documentation of
+/// [`future_cell`](crate::task::future_cell).
 struct Vtable<T>(PhantomData<T>);
 
 impl<T: Wakeable> Vtable<T> {
@@ -36,7 +37,8 @@ impl<T: Wakeable> Vtable<T> {
     }
 
     unsafe fn wake(task: *const ()) {
-        // SAFETY: the waker is counted until `drop`: a submitted task may end at once, and its route is used after that.
+        // SAFETY: the waker is counted until `drop`: a submitted task may end at once, and its
+        // route is used after that.
         unsafe {
             Self::wake_by_ref(task);
             Self::drop(task);
@@ -48,7 +50,8 @@ impl<T: Wakeable> Vtable<T> {
         // SAFETY: the task exists.
         let task = unsafe { &*pointer };
         if task.header().transition_to_scheduled() {
-            // SAFETY: the owner of the idle future has forgotten it, and this is the only value for it. The pointer is that of an `Arc`.
+            // SAFETY: the owner of the idle future has forgotten it, and this is the only value for
+            // it. The pointer is that of an `Arc`.
             task.submit(unsafe { Arc::from_raw(pointer) });
         }
     }
@@ -58,8 +61,8 @@ impl<T: Wakeable> Vtable<T> {
         // SAFETY: the task exists.
         let dropped = unsafe { &*pointer }.header().remove_waker();
         if dropped != WakerDropped::Other {
-            // SAFETY: the owner of the idle future has forgotten it, or the last owner has left it. This is the only value for it. The
-            // pointer is that of an `Arc`.
+            // SAFETY: the owner of the idle future has forgotten it, or the last owner has left it.
+            // This is the only value for it. The pointer is that of an `Arc`.
             drop_last_waker(unsafe { Arc::from_raw(pointer) }, dropped);
         }
     }

@@ -10,12 +10,13 @@ use crate::sync::unwind::discard;
 use crate::view::View;
 use crate::views::ViewHandle;
 
-/// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`] and, inside a task, by
-/// [`ThreadPool::current`].
+/// A handle that does not keep its pool open. Returned by [`ThreadPool::downgrade`] and, inside a
+/// task, by [`ThreadPool::current`].
 ///
-/// Tasks and futures of a pool that submit to it need a handle. With a [`ThreadPool`], which they own, they would keep
-/// the pool open themselves: dropping all other handles would not close it. A weak handle does not count. When the last
-/// `ThreadPool` is dropped, the pool closes, and [`upgrade`](Self::upgrade) returns `None` from then on.
+/// Tasks and futures of a pool that submit to it need a handle. With a [`ThreadPool`], which they
+/// own, they would keep the pool open themselves: dropping all other handles would not close it. A
+/// weak handle does not count. When the last `ThreadPool` is dropped, the pool closes, and
+/// [`upgrade`](Self::upgrade) returns `None` from then on.
 ///
 /// The accept loop of a server, on the pool that also serves the connections:
 ///
@@ -49,11 +50,13 @@ use crate::views::ViewHandle;
 /// # }
 /// ```
 ///
-/// A closed pool still waits for its pending futures, and so for an accept loop without a next connection. To end that loop
-/// too, call [`shutdown_now`](ThreadPool::shutdown_now) before the last handle is dropped: it cancels pending futures.
+/// A closed pool still waits for its pending futures, and so for an accept loop without a next
+/// connection. To end that loop too, call [`shutdown_now`](ThreadPool::shutdown_now) before the
+/// last handle is dropped: it cancels pending futures.
 ///
-/// A weak handle of a [view](crate::View) upgrades to a handle of that view ([`upgrade_view`](Self::upgrade_view): to the `View`).
-/// It keeps the view's settings in force, such as its reserve.
+/// A weak handle of a [view](crate::View) upgrades to a handle of that view
+/// ([`upgrade_view`](Self::upgrade_view): to the `View`). It keeps the view's settings in force,
+/// such as its reserve.
 #[derive(Clone)]
 pub struct WeakThreadPool {
     handle: Weak<Handle>,
@@ -62,7 +65,8 @@ pub struct WeakThreadPool {
 
 /// # Weak handles
 impl ThreadPool {
-    /// Returns a handle that does not keep the pool open, for the pool's own tasks and futures. See [`WeakThreadPool`].
+    /// Returns a handle that does not keep the pool open, for the pool's own tasks and futures. See
+    /// [`WeakThreadPool`].
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -75,9 +79,10 @@ impl ThreadPool {
         WeakThreadPool { handle: Arc::downgrade(&self.handle), view: self.view.clone() }
     }
 
-    /// Returns a weak handle of the pool whose task the calling code is part of, so that library code can submit more work to
-    /// it without being passed a handle. In a task of a [view](crate::View) it is that of the view: what is submitted
-    /// through it belongs to the view as well. It does not keep the pool open. Never blocks and never panics.
+    /// Returns a weak handle of the pool whose task the calling code is part of, so that library
+    /// code can submit more work to it without being passed a handle. In a task of a
+    /// [view](crate::View) it is that of the view: what is submitted through it belongs to the view
+    /// as well. It does not keep the pool open. Never blocks and never panics.
     ///
     /// `None` outside of tasks, and once all handles of the pool have been dropped.
     ///
@@ -122,10 +127,13 @@ impl ThreadPool {
 }
 
 impl View {
-    /// Returns a weak handle of the view whose task the calling code is part of: that of [`ThreadPool::current`], if it is one of a
-    /// view. [`upgrade_view`](WeakThreadPool::upgrade_view) makes it a [`View`]. Never blocks and never panics.
+    /// Returns a weak handle of the view whose task the calling code is part of: that of
+    /// [`ThreadPool::current`], if it is one of a view.
+    /// [`upgrade_view`](WeakThreadPool::upgrade_view) makes it a [`View`]. Never blocks and never
+    /// panics.
     ///
-    /// `None` outside of tasks, in tasks of the default view, and once all handles of the pool have been dropped.
+    /// `None` outside of tasks, in tasks of the default view, and once all handles of the pool have
+    /// been dropped.
     ///
     /// ```
     /// use elastipool::{ThreadPool, View};
@@ -144,9 +152,10 @@ impl View {
 impl WeakThreadPool {
     /// Returns a handle of the pool, or `None` if all have been dropped. Does not block.
     ///
-    /// The handle counts like every other: the pool does not close before it is dropped. It may be the last one when it is
-    /// dropped, and then closes the pool. A pool that was closed by [`close`](ThreadPool::close) or
-    /// [`shutdown_now`](ThreadPool::shutdown_now) is returned while a handle exists, and accepts no task.
+    /// The handle counts like every other: the pool does not close before it is dropped. It may be
+    /// the last one when it is dropped, and then closes the pool. A pool that was closed by
+    /// [`close`](ThreadPool::close) or [`shutdown_now`](ThreadPool::shutdown_now) is returned while
+    /// a handle exists, and accepts no task.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -156,12 +165,14 @@ impl WeakThreadPool {
     /// assert!(weak.upgrade().is_none());
     /// ```
     pub fn upgrade(&self) -> Option<ThreadPool> {
-        // If it is upgraded, the pool is not closing: the last `Arc` closes it after this `Weak` has ceased to upgrade.
+        // If it is upgraded, the pool is not closing: the last `Arc` closes it after this `Weak`
+        // has ceased to upgrade.
         let handle = self.handle.upgrade()?;
         Some(ThreadPool { handle, view: self.view.clone() })
     }
 
-    /// Like [`upgrade`](Self::upgrade), but returns the view itself, with its methods. `None` also if this is no handle of a view.
+    /// Like [`upgrade`](Self::upgrade), but returns the view itself, with its methods. `None` also
+    /// if this is no handle of a view.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -175,7 +186,8 @@ impl WeakThreadPool {
     }
 }
 
-/// Weak handles are equal if they are of the same pool, whether or not it still exists, and of the same view.
+/// Weak handles are equal if they are of the same pool, whether or not it still exists, and of the
+/// same view.
 impl PartialEq for WeakThreadPool {
     fn eq(&self, other: &Self) -> bool {
         let view = |pool: &Self| pool.view.as_deref().map(|view| view.id);

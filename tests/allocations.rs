@@ -22,7 +22,8 @@ const TASKS_PER_BLOCK: usize = 31;
 const BLOCKS: usize = 1000;
 const TASKS: usize = TASKS_PER_BLOCK * BLOCKS;
 
-/// For what happens once and not for each task, such as waiting at the end. A multiple of what was ever seen.
+/// For what happens once and not for each task, such as waiting at the end. A multiple of what was
+/// ever seen.
 const SLACK: usize = 50;
 
 const LIMIT: Duration = Duration::from_secs(60);

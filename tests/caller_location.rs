@@ -14,7 +14,8 @@ use elastipool::{Builder, JoinHandle, Scope, ThreadPool};
 /// Where the last panic was, in any thread.
 static LAST: Mutex<Option<(String, u32)>> = Mutex::new(None);
 
-/// What panics, by name, on the line after that of the case before. The first one is on the line after `line`.
+/// What panics, by name, on the line after that of the case before. The first one is on the line
+/// after `line`.
 struct Cases {
     line: u32,
     cases: &'static [(&'static str, fn())],

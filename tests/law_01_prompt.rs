@@ -78,8 +78,8 @@ fn a_burst_wakes_all_idle_workers_that_it_needs() {
     pool.shutdown_join();
 }
 
-// The defect: with a core size of 0, a task that was submitted between the last worker's timeout and
-// its exit never ran. Protects race 3, in `Shared::try_retire` and `Shared::submit`.
+// The defect: with a core size of 0, a task that was submitted between the last worker's timeout
+// and its exit never ran. Protects race 3, in `Shared::try_retire` and `Shared::submit`.
 #[test]
 fn a_submission_that_meets_an_expiry_is_run() {
     for (core_size, max_size) in [(0, 1), (0, 2), (1, 2)] {
@@ -135,7 +135,8 @@ fn hold_one_stop(builder: Builder) -> (ThreadPool, Arc<AtomicBool>, Arc<Gate>) {
     (builder.on_worker_stop(hook).build_pool(), is_held, gate)
 }
 
-// The same moment as above, held open: the only worker has decided to retire, so another one may start.
+// The same moment as above, held open: the only worker has decided to retire, so another one may
+// start.
 #[test]
 fn a_task_submitted_while_the_last_worker_stops_does_not_wait_for_it() {
     let builder = Builder::new().core_size(0).max_size(1).keep_alive(Duration::from_millis(1));
@@ -165,8 +166,9 @@ fn a_task_does_not_wait_for_a_stop_hook_below_max_size() {
     pool.shutdown_join();
 }
 
-// Race 1, a worker leaves: when the task comes, no worker is idle and `max_size` are runnable. A moment later one retires, and only that
-// worker can know of the task. Protects the last lines of `Shared::try_retire`.
+// Race 1, a worker leaves: when the task comes, no worker is idle and `max_size` are runnable. A
+// moment later one retires, and only that worker can know of the task. Protects the last lines of
+// `Shared::try_retire`.
 #[test]
 fn a_task_gets_a_worker_when_another_retires() {
     let builder = Builder::new().core_size(1).max_size(2).keep_alive(Duration::from_millis(1));
@@ -211,8 +213,9 @@ fn hold_starts(builder: Builder) -> (ThreadPool, Arc<AtomicUsize>, Arc<Gate>) {
     (builder.on_worker_start(hook).build_pool(), to_hold, gate)
 }
 
-// Below the core size each submission starts a worker, here one that does not come. Protects `enqueue`'s
-// call of `notify` even if it has started one, and `Worker::start`, which looks around before the hook.
+// Below the core size each submission starts a worker, here one that does not come. Protects
+// `enqueue`'s call of `notify` even if it has started one, and `Worker::start`, which looks around
+// before the hook.
 #[test]
 fn a_slow_start_hook_keeps_no_task_from_an_idle_worker() {
     let builder = Builder::new().core_size(64).max_size(64).keep_alive(HOUR);
@@ -231,8 +234,8 @@ fn a_slow_start_hook_keeps_no_task_from_an_idle_worker() {
     pool.shutdown_join();
 }
 
-// Workers that do not get out of their start hooks are no help on the way for more than one task each.
-// Protects `Worker::start`, which gives the search up before the hook.
+// Workers that do not get out of their start hooks are no help on the way for more than one task
+// each. Protects `Worker::start`, which gives the search up before the hook.
 #[test]
 fn a_slow_start_hook_keeps_no_task_from_another_new_worker() {
     let builder = Builder::new().core_size(1).max_size(8).keep_alive(HOUR);
@@ -281,8 +284,8 @@ fn interdependent_tasks_of_any_number_start_at_any_time() {
     }
 }
 
-// A worker in a region is not runnable. A task that comes while it enters is seen by one of the two. Protects
-// the fence and the look in `Shared::stopped_running`.
+// A worker in a region is not runnable. A task that comes while it enters is seen by one of the
+// two. Protects the fence and the look in `Shared::stopped_running`.
 #[test]
 fn a_submission_that_meets_the_entry_of_a_region_is_run() {
     let pool = new_pool(1, 1, HOUR);
@@ -324,7 +327,8 @@ fn interdependent_tasks_start_beside_workers_in_regions() {
     }
 }
 
-// The burst is queued behind tasks that all enter regions later: each region that begins lets one of them run.
+// The burst is queued behind tasks that all enter regions later: each region that begins lets one
+// of them run.
 #[test]
 fn a_burst_behind_workers_that_enter_regions_starts() {
     let pool = new_pool(1, 2, HOUR);
@@ -351,8 +355,8 @@ mod futures {
         Arc, Duration, Gate, HOUR, LIMIT, await_soon, common, dawdle, new_pool, thread, wait_until,
     };
 
-    // A woken future is queued work like any other. The waking task does not end before the future was
-    // polled, so its worker cannot do it.
+    // A woken future is queued work like any other. The waking task does not end before the future
+    // was polled, so its worker cannot do it.
     #[test]
     fn a_future_woken_by_a_task_does_not_wait_for_the_tasks_end() {
         for core_size in [0, 1, 2] {
@@ -379,7 +383,8 @@ mod futures {
         }
     }
 
-    // A foreign wake that meets the expiry of a worker. One worker stays for the future, whichever it is.
+    // A foreign wake that meets the expiry of a worker. One worker stays for the future, whichever
+    // it is.
     #[test]
     fn a_wake_that_meets_an_expiry_leads_to_a_poll() {
         let pool = new_pool(0, 2, Duration::from_micros(1));
@@ -402,8 +407,8 @@ mod futures {
     }
 }
 
-// `Builder::prefer_idle`: an idle worker takes the task, and below `core_size` a thread is started only if there is none
-// (`Shared::wake_or_start`).
+// `Builder::prefer_idle`: an idle worker takes the task, and below `core_size` a thread is started
+// only if there is none (`Shared::wake_or_start`).
 #[test]
 fn idle_workers_come_before_new_core_workers() {
     for (prefers_idle, started) in [(false, 4), (true, 1)] {

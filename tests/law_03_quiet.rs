@@ -55,7 +55,8 @@ fn join_returns_after_everything() {
     }
 }
 
-// A thread that submits and then joins finds its own tasks done, whatever others do at the same time.
+// A thread that submits and then joins finds its own tasks done, whatever others do at the same
+// time.
 #[test]
 fn each_of_several_joiners_finds_its_own_tasks_done() {
     let pool = new_pool(1, 4, Duration::from_micros(10));
@@ -94,7 +95,8 @@ fn all_joiners_return_and_none_does_before_the_end() {
                 scope.spawn(|| {
                     let since = Instant::now();
                     assert!(pool.join_timeout(LIMIT));
-                    // A joiner that was not notified looks again at the end of its time, and would pass.
+                    // A joiner that was not notified looks again at the end of its time, and would
+                    // pass.
                     assert!(since.elapsed() < LIMIT);
                     assert!(done.load(Ordering::Relaxed));
                 });
@@ -106,8 +108,8 @@ fn all_joiners_return_and_none_does_before_the_end() {
     pool.shutdown_join();
 }
 
-// A joiner is notified of a moment of quiet; it need not be quiet any more when it wakes up. Protects the
-// `moments` in `in_flight.rs`.
+// A joiner is notified of a moment of quiet; it need not be quiet any more when it wakes up.
+// Protects the `moments` in `in_flight.rs`.
 #[test]
 fn a_joiner_does_not_miss_its_moment_because_work_has_come_again() {
     for _ in 0..5 {
@@ -193,8 +195,8 @@ mod futures {
         (sender, thread)
     }
 
-    // Between its hops a future is neither queued nor running. Protects `Worker::run`, which does not
-    // count a future's poll as its end.
+    // Between its hops a future is neither queued nor running. Protects `Worker::run`, which does
+    // not count a future's poll as its end.
     #[test]
     fn join_waits_for_futures_that_hop_between_threads() {
         let ferries = [ferry(), ferry()];

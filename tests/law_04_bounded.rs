@@ -1,6 +1,7 @@
-//! Law 4, Bounded: at most `max_size` workers run at once, or one more after one has come back from a blocking region, and
-//! fewer than `core_size` only before the first tasks and when closing. (How many blocked workers are replaced:
-//! `workers/max_blocked.rs`. `Builder::prefer_idle`, under which fewer may be enough: `law_01_prompt.rs`.)
+//! Law 4, Bounded: at most `max_size` workers run at once, or one more after one has come back from
+//! a blocking region, and fewer than `core_size` only before the first tasks and when closing. (How
+//! many blocked workers are replaced: `workers/max_blocked.rs`. `Builder::prefer_idle`, under which
+//! fewer may be enough: `law_01_prompt.rs`.)
 
 mod common;
 
@@ -71,7 +72,8 @@ fn submit(pool: &ThreadPool, observer: &Arc<Observer>, depth: usize) {
     });
 }
 
-// Protects the limits in `Counts::begin_starting` and `Shared::notify`, and the indexes of `registry.rs`.
+// Protects the limits in `Counts::begin_starting` and `Shared::notify`, and the indexes of
+// `registry.rs`.
 #[test]
 fn never_more_than_max_size_tasks_run_at_once() {
     for (core_size, max_size, keep_alive) in
@@ -148,8 +150,8 @@ struct Hooks {
     defects: AtomicUsize,
 }
 
-// A worker counts from before its start hook, and its index is free only when its stop hook has ended. Protects the order
-// in `Worker::stop`.
+// A worker counts from before its start hook, and its index is free only when its stop hook has
+// ended. Protects the order in `Worker::stop`.
 #[test]
 fn workers_in_their_hooks_are_counted() {
     const MAX_SIZE: usize = 3;
@@ -196,7 +198,8 @@ fn workers_in_their_hooks_are_counted() {
     assert!(hooks.seats.iter().all(|seat| !seat.load(Ordering::SeqCst)));
 }
 
-// The same, held open: a worker in its stop hook is counted no longer, but no other worker has its index.
+// The same, held open: a worker in its stop hook is counted no longer, but no other worker has its
+// index.
 #[test]
 fn a_worker_in_its_stop_hook_keeps_its_index() {
     let stopping = Gate::new();
@@ -224,7 +227,8 @@ fn indexes(pool: &ThreadPool, count: usize) -> Vec<usize> {
     indexes
 }
 
-// Protects `take_index`, which hands out the smallest free index, and `return_index`, which frees it.
+// Protects `take_index`, which hands out the smallest free index, and `return_index`, which frees
+// it.
 #[test]
 fn indexes_of_workers_are_dense_and_reused() {
     let pool = new_pool(0, 5, Duration::from_millis(1));
@@ -242,7 +246,8 @@ fn indexes_of_workers_are_dense_and_reused() {
     pool.shutdown_join();
 }
 
-// A start checks the limit and counts the worker under one lock: at random this notices if it does not.
+// A start checks the limit and counts the worker under one lock: at random this notices if it does
+// not.
 #[test]
 fn concurrent_starts_do_not_exceed_the_sizes() {
     for _ in 0..100 {
@@ -389,8 +394,8 @@ fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
         let (ended, _, standstill) = *work.ended.lock().unwrap();
         assert_eq!(ended, 2 * CROWD);
         assert!(pool.shutdown_join_timeout(LIMIT));
-        // One more worker returns when no running task ends for 100 ms. If a busy machine made them as slow as
-        // that, the round says nothing.
+        // One more worker returns when no running task ends for 100 ms. If a busy machine made them
+        // as slow as that, the round says nothing.
         if standstill < Duration::from_millis(50) {
             assert!(work.most.load(Ordering::SeqCst) <= MAX_SIZE + 1, "{:?}", work.most);
             return;
@@ -399,7 +404,8 @@ fn a_crowd_of_returning_workers_runs_a_few_at_a_time() {
     panic!("the machine is too busy for this test");
 }
 
-/// The running tasks wait, undeclared, for what a worker holds that waits to return from its region.
+/// The running tasks wait, undeclared, for what a worker holds that waits to return from its
+/// region.
 #[test]
 fn a_returning_worker_is_admitted_if_no_task_ends() {
     let pool = new_pool(1, 1, HOUR);
@@ -484,8 +490,8 @@ fn time_of_five_returns() -> Duration {
     time
 }
 
-/// Each start needs all workers to be blocked or running at that moment. A worker in a region of nothing is blocked for
-/// less than a microsecond; a busy machine may stop a few of them in there.
+/// Each start needs all workers to be blocked or running at that moment. A worker in a region of
+/// nothing is blocked for less than a microsecond; a busy machine may stop a few of them in there.
 #[test]
 fn short_regions_start_few_threads() {
     const TASKS: usize = 5_000;
@@ -574,7 +580,8 @@ fn no_more_completions_than_max_size_are_under_way() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// Only while its last poll waited for a task of its own pool, a completion does not count as runnable.
+/// Only while its last poll waited for a task of its own pool, a completion does not count as
+/// runnable.
 #[test]
 fn a_completion_that_waits_for_tasks_of_its_pool_lets_them_run() {
     type Waits = fn(ThreadPool) -> std::pin::Pin<Box<dyn Future<Output = u8> + Send>>;
@@ -663,7 +670,8 @@ fn a_completion_that_waits_for_another_pool_holds_its_place() {
     assert!(other.shutdown_join_timeout(LIMIT));
 }
 
-/// Each of these tasks is started a worker for, up to `core_size`. The workers that have come do not start others for it.
+/// Each of these tasks is started a worker for, up to `core_size`. The workers that have come do
+/// not start others for it.
 #[test]
 fn below_core_size_a_task_starts_one_thread() {
     const TASKS: usize = 32;
@@ -681,7 +689,8 @@ fn below_core_size_a_task_starts_one_thread() {
         assert!(pool.shutdown_join_timeout(LIMIT));
         started == TASKS
     };
-    // A worker that loses its CPU between its two looks, at the tasks and at the arriving workers, may start one more.
+    // A worker that loses its CPU between its two looks, at the tasks and at the arriving workers,
+    // may start one more.
     let exact = (0..ROUNDS).filter(is_exact).count();
     assert!(exact > ROUNDS / 2, "in {exact} of {ROUNDS} rounds");
 }

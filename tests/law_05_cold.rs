@@ -1,5 +1,6 @@
-//! Law 5, Cold: idle workers are woken in a fixed order, the lowest index first, so surplus workers go cold and retire
-//! within `keep_alive` even under a trickle of tasks, and an idle pool uses no CPU.
+//! Law 5, Cold: idle workers are woken in a fixed order, the lowest index first, so surplus workers
+//! go cold and retire within `keep_alive` even under a trickle of tasks, and an idle pool uses no
+//! CPU.
 
 mod common;
 
@@ -27,8 +28,8 @@ fn burst(pool: &ThreadPool, count: usize) {
     }
 }
 
-// The defect: 16 workers stayed for 4 s at one task per 12 ms with a keep-alive of 300 ms, because each
-// of them got a task now and then. Protects the order of `IdleList`.
+// The defect: 16 workers stayed for 4 s at one task per 12 ms with a keep-alive of 300 ms, because
+// each of them got a task now and then. Protects the order of `IdleList`.
 #[test]
 fn surplus_workers_retire_under_a_trickle() {
     let _alone = alone();
@@ -54,7 +55,8 @@ fn surplus_workers_retire_under_a_trickle_of_long_tasks() {
     let pool = ThreadPool::new(0, 16, Duration::from_millis(100));
     burst(&pool, 16);
     let deadline = Instant::now() + common::LIMIT;
-    // One more than the tasks: one that is about to rest may be passed over. In turn, each of 16 would run a task every 10 ms.
+    // One more than the tasks: one that is about to rest may be passed over. In turn, each of 16
+    // would run a task every 10 ms.
     while pool.current_worker_count() > 4 {
         assert!(Instant::now() < deadline, "{:?}", pool.stats());
         // Long tasks, and a pause in which the workers rest.
@@ -84,8 +86,8 @@ fn the_pool_shrinks_to_core_size_and_no_further() {
     }
 }
 
-// A worker that went to rest without a time limit becomes surplus when another one is started. Protects
-// the recheck in `Shared::start_worker`, as far as chance goes (a model does it exactly).
+// A worker that went to rest without a time limit becomes surplus when another one is started.
+// Protects the recheck in `Shared::start_worker`, as far as chance goes (a model does it exactly).
 #[test]
 fn the_pool_shrinks_whenever_it_has_grown() {
     let _alone = alone();
@@ -157,8 +159,9 @@ fn workers_beyond_max_size_are_woken_last() {
     pool.shutdown_join();
 }
 
-// Protects the order of `IdleList`, in whatever order the workers become idle. A worker that has published itself as idle looks at
-// the queue once more and may take a task that was meant for another: so each round begins when all of them sleep.
+// Protects the order of `IdleList`, in whatever order the workers become idle. A worker that has
+// published itself as idle looks at the queue once more and may take a task that was meant for
+// another: so each round begins when all of them sleep.
 #[test]
 fn the_worker_with_the_lowest_index_is_woken_first() {
     let _alone = alone();
@@ -227,8 +230,8 @@ fn idle_surplus_workers_sleep() {
     pool.shutdown_join();
 }
 
-// A new pool starts nothing, and neither does a task that one worker can do: others are started only
-// while tasks are queued that no worker is on its way to.
+// A new pool starts nothing, and neither does a task that one worker can do: others are started
+// only while tasks are queued that no worker is on its way to.
 #[test]
 fn one_task_starts_one_worker() {
     let _alone = alone();
@@ -237,14 +240,16 @@ fn one_task_starts_one_worker() {
         assert_eq!(pool.stats().threads_started, 0);
         pool.evaluate(|| ()).await_complete();
         assert!(pool.join_timeout(common::LIMIT));
-        // A submitter that is slow may start one more: it finds that its task was taken, but not that.
+        // A submitter that is slow may start one more: it finds that its task was taken, but not
+        // that.
         let started = pool.stats().threads_started;
         assert!(started <= 2, "{started} threads for one task");
         pool.shutdown_join();
     }
 }
 
-// The same with a start hook that takes its time: the worker that is in it is on its way to the task.
+// The same with a start hook that takes its time: the worker that is in it is on its way to the
+// task.
 #[test]
 fn one_task_starts_one_worker_also_with_a_slow_start_hook() {
     let _alone = alone();
@@ -267,8 +272,8 @@ fn one_task_starts_one_worker_also_with_a_slow_start_hook() {
 mod futures {
     use super::{Duration, ThreadPool, alone, assert_sleeps, burst, common, thread, wait_until};
 
-    // Protects race 4: the last worker stays for a future that may be woken, and sleeps. It is rechecked when that
-    // future ends (`Shared::finish_on_caller`).
+    // Protects race 4: the last worker stays for a future that may be woken, and sleeps. It is
+    // rechecked when that future ends (`Shared::finish_on_caller`).
     #[test]
     fn a_pending_future_keeps_one_worker_which_sleeps() {
         let _alone = alone();

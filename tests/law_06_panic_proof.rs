@@ -117,8 +117,8 @@ fn is_cancelled<T>(handle: JoinHandle<T>) -> bool {
     settled(handle).err().is_some_and(|error| error.is_cancelled())
 }
 
-/// A future that comes to its end only when there is no handle to it any more: what it leaves behind is
-/// the worker's to drop.
+/// A future that comes to its end only when there is no handle to it any more: what it leaves
+/// behind is the worker's to drop.
 fn let_go<F: Future>(submit: impl FnOnce(Held<F>) -> JoinHandle<F::Output>, future: F) {
     let gate = Gate::new();
     drop(submit(Held(Arc::clone(&gate), Box::pin(future))));
@@ -185,7 +185,8 @@ fn evaluations_that_panic_are_contained() {
     crew.assert_unharmed(&Toll { accepted: 80, panicked: 80, ..Toll::default() });
 }
 
-/// Mostly the awaited task runs on the stack of the one that waits. Only the awaited one ends with the panic.
+/// Mostly the awaited task runs on the stack of the one that waits. Only the awaited one ends with
+/// the panic.
 #[test]
 fn the_panic_of_an_awaited_task_does_not_end_its_waiter() {
     let crew = Crew::new();
@@ -225,7 +226,8 @@ fn results_whose_drop_panics_are_contained() {
     crew.assert_unharmed(&Toll { accepted: 8, ..Toll::default() });
 }
 
-/// A value that a pool has delivered, and that no wait takes: its handle is dropped with it, by this thread.
+/// A value that a pool has delivered, and that no wait takes: its handle is dropped with it, by
+/// this thread.
 #[test]
 fn results_whose_drop_panics_are_contained_in_the_drop_of_their_handles() {
     /// The ways to drop a handle whose task has ended.
@@ -425,7 +427,8 @@ fn a_waker_that_panics_when_the_result_is_there_is_contained() {
     crew.assert_unharmed(&Toll { accepted: SIZE + 1, cancelled: 1, ..Toll::default() });
 }
 
-/// What a task has captured panics as it is dropped, and then the waker of its handle does: one after the other, or the process would abort.
+/// What a task has captured panics as it is dropped, and then the waker of its handle does: one
+/// after the other, or the process would abort.
 #[test]
 fn a_destructor_and_a_waker_that_panic_at_one_drop_are_contained() {
     // The handles' tasks are cancelled first, or all are dropped by the shutdown.

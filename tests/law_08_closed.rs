@@ -217,8 +217,8 @@ fn a_future_that_is_cancelled_ends_a_closed_pool() {
     wait_until("the worker has ended", || stopped.load(Ordering::SeqCst) == 1);
 }
 
-/// The tasks can end only if all of them run at the same time: the pool has to grow for them, closed or
-/// not.
+/// The tasks can end only if all of them run at the same time: the pool has to grow for them,
+/// closed or not.
 #[test]
 fn a_closed_pool_grows_for_what_is_queued() {
     const TASKS: usize = 4;
@@ -344,7 +344,8 @@ fn a_closing_pool_runs_exactly_what_it_accepts() {
         start.meet(SUBMITTERS + 1);
         common::dawdle(5_000);
         pool.close();
-        // While they still try: what was accepted is done when this returns, and nothing comes after.
+        // While they still try: what was accepted is done when this returns, and nothing comes
+        // after.
         assert!(pool.clone().shutdown_join_timeout(LIMIT));
         let ran_by_then = ran.load(Ordering::Relaxed);
         let (mut accepted, mut returned) = (0, Vec::new());
@@ -479,7 +480,8 @@ fn dropping_right_after_submitting_loses_nothing() {
     wait_until("all have run", || ran.load(Ordering::Relaxed) == 2 * ROUNDS);
 }
 
-/// A task closes its pool, then waits for what it has submitted before, which no other worker can run.
+/// A task closes its pool, then waits for what it has submitted before, which no other worker can
+/// run.
 #[test]
 fn a_closed_pool_runs_what_its_task_waits_for() {
     let pool = new_pool(1, 1, HOUR);

@@ -1,5 +1,5 @@
-//! Law 9, gone: when `shutdown_join` of the last handle returns, every thread of the pool has exited,
-//! stop hooks and thread-locals' destructors included.
+//! Law 9, gone: when `shutdown_join` of the last handle returns, every thread of the pool has
+//! exited, stop hooks and thread-locals' destructors included.
 
 mod common;
 
@@ -302,7 +302,8 @@ fn shutdown_join_waits_for_workers_that_are_retiring() {
     }
 }
 
-/// The thread that waits for the end in async code belongs to the pool, and keeps its hooks until it exits.
+/// The thread that waits for the end in async code belongs to the pool, and keeps its hooks until
+/// it exits.
 #[test]
 fn a_wait_for_the_end_that_was_dropped_leaves_nothing_behind() {
     for has_task in [true, false].repeat(200) {
@@ -610,8 +611,8 @@ fn a_thread_local_that_shuts_down_waits_for_all_other_workers() {
     log.assert_gone(3);
 }
 
-/// Two that retire at the same time: the one that is through waits for the other after that, and the other must not
-/// wait for it.
+/// Two that retire at the same time: the one that is through waits for the other after that, and
+/// the other must not wait for it.
 #[test]
 fn two_stop_hooks_shut_the_pool_down() {
     for _ in 0..30 {
@@ -643,8 +644,8 @@ fn two_stop_hooks_shut_the_pool_down() {
     }
 }
 
-/// One worker waits for a future that has not been polled. The other one retires, and its stop hook waits for the
-/// first. The future gets a third worker.
+/// One worker waits for a future that has not been polled. The other one retires, and its stop hook
+/// waits for the first. The future gets a third worker.
 #[cfg(feature = "async")]
 #[test]
 fn a_stop_hook_that_waits_delays_no_other_worker() {

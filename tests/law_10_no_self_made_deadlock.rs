@@ -1,6 +1,7 @@
-//! Law 10, no self-made deadlock: `join` and `shutdown_join*` from inside the pool's own task, which
-//! could never return, say so instead of hanging: the forms with a time limit by `false`, at once, the others by a panic.
-//! A worker that waits for a task of its own pool runs that task, so that tasks which wait for tasks need no threads.
+//! Law 10, no self-made deadlock: `join` and `shutdown_join*` from inside the pool's own task,
+//! which could never return, say so instead of hanging: the forms with a time limit by `false`, at
+//! once, the others by a panic. A worker that waits for a task of its own pool runs that task, so
+//! that tasks which wait for tasks need no threads.
 
 mod common;
 
@@ -25,7 +26,8 @@ fn answer(pool: ThreadPool, way: Way) -> Answer {
         .map_err(|payload| payload.downcast_ref::<String>().expect("a text").clone())
 }
 
-/// A wait with a limit returns that the pool is not done. The others panic and name the wait and the pool.
+/// A wait with a limit returns that the pool is not done. The others panic and name the wait and
+/// the pool.
 #[track_caller]
 fn assert_refuses(answer: &Answer, way: &str, pool: &str) {
     match answer {
@@ -182,8 +184,8 @@ fn stop_hooks_that_shut_down_their_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// The only worker there may be is in its stop hook when a task is accepted: it has to come back for
-/// it, so it cannot wait for the task in the hook. It returns, or says so.
+/// The only worker there may be is in its stop hook when a task is accepted: it has to come back
+/// for it, so it cannot wait for the task in the hook. It returns, or says so.
 #[test]
 fn a_stop_hook_that_waits_for_work_that_waits_for_it() {
     let own = Arc::new(Mutex::new(None::<ThreadPool>));
@@ -309,7 +311,8 @@ fn a_last_handle_may_end_in_its_own_task() {
     }
 }
 
-/// A task that gives up the last handle by `shutdown_join*` panics or returns, and the handle is given up.
+/// A task that gives up the last handle by `shutdown_join*` panics or returns, and the handle is
+/// given up.
 #[test]
 fn a_last_handle_that_waits_in_its_own_task_is_given_up() {
     for (name, way) in &WAYS[2..] {
@@ -438,8 +441,8 @@ fn a_tree_of_tasks_that_wait_ends_where_threads_are_refused() {
     });
 }
 
-/// The most workers that a tree takes on a pool of two. One waits only for a task that another one runs, so those that
-/// wait for each other are as many as the tree is deep, at most.
+/// The most workers that a tree takes on a pool of two. One waits only for a task that another one
+/// runs, so those that wait for each other are as many as the tree is deep, at most.
 const MOST_FOR_A_TREE: usize = 16;
 
 /// However deep, and with no worker but one that may be runnable.
@@ -531,7 +534,8 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
                 triggered.await;
             });
             wait_until("it is being polled", || trigger.waker().is_some());
-            // The poll holds the future, too. An idle worker may be another one than that which polls.
+            // The poll holds the future, too. An idle worker may be another one than that which
+            // polls.
             wait_until("the poll has ended", || other.stats().active == 0);
             // The canceller drops it.
             let index = value(worker.evaluate(move || {
@@ -548,8 +552,8 @@ fn a_destructor_of_another_pools_future_that_waits_for_the_workers_own_pool() {
     }
 }
 
-/// A combinator polls only those of its children that have been woken: the last poll of this completion looks at none of
-/// the handles that it waits for.
+/// A combinator polls only those of its children that have been woken: the last poll of this
+/// completion looks at none of the handles that it waits for.
 #[test]
 fn a_completion_waits_for_handles_that_its_last_poll_did_not_look_at() {
     use futures::StreamExt;
@@ -593,7 +597,8 @@ fn poll_until_done(mut handle: JoinHandle<()>) {
 fn many_short_waits_let_the_awaited_task_run() {
     let pool = ThreadPool::new(1, 1, HOUR);
     let gate = Gate::new();
-    // Workers that wait for the pool: beside them, others spin longer before they wait without a timeout.
+    // Workers that wait for the pool: beside them, others spin longer before they wait without a
+    // timeout.
     let waiting = (1..=4).map(|count| {
         let task = gate.clone();
         let started = pool.evaluate(move || blocking(|| task.pass()));

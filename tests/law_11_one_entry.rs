@@ -92,7 +92,8 @@ fn await_soon<T>(handle: JoinHandle<T>) -> T {
     }
 }
 
-// The defect: one future, five wakes during its poll: six busy workers. Protects the state `NOTIFIED`.
+// The defect: one future, five wakes during its poll: six busy workers. Protects the state
+// `NOTIFIED`.
 #[test]
 fn wakes_during_a_poll_lead_to_one_more_poll() {
     for count in [1, 5, 1000] {
@@ -130,7 +131,8 @@ fn wakes_during_a_poll_lead_to_one_more_poll() {
     }
 }
 
-// Protects that a future that waits is scheduled by one of its wakers only (`transition_to_scheduled`).
+// Protects that a future that waits is scheduled by one of its wakers only
+// (`transition_to_scheduled`).
 #[test]
 fn wakes_of_a_queued_future_lead_to_one_poll() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -181,7 +183,8 @@ fn wakes_from_many_threads_lead_to_polls_at_any_time() {
                 for _ in 0..8 {
                     scope.spawn(|| {
                         for _ in 0..100 {
-                            // How often it is queued now cannot be known: it moves from queue to queue meanwhile.
+                            // How often it is queued now cannot be known: it moves from queue to
+                            // queue meanwhile.
                             record.wake();
                             dawdle(1000);
                         }
@@ -274,8 +277,8 @@ fn a_future_is_queued_once_however_often_it_is_woken() {
     pool.shutdown_join();
 }
 
-// Woken by tasks and by polls of other futures of the same pool, which is where an executor might be
-// tempted to poll on the spot.
+// Woken by tasks and by polls of other futures of the same pool, which is where an executor might
+// be tempted to poll on the spot.
 #[test]
 fn futures_that_wake_each_other_are_all_polled() {
     let pool = ThreadPool::new(0, 3, Duration::from_micros(20));

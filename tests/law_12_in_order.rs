@@ -1,5 +1,5 @@
-//! Law 12, In order: tasks submitted by one thread from outside the pool are taken in the order they
-//! were submitted.
+//! Law 12, In order: tasks submitted by one thread from outside the pool are taken in the order
+//! they were submitted.
 
 mod common;
 
@@ -87,7 +87,8 @@ fn thousands_of_tasks_behind_a_busy_worker_run_in_order() {
 }
 
 // The way it came about: a submission that starts a thread gave its task to that thread, past the
-// queue. Here one worker gets to work, and it is one of the last to be started: it must begin with A.
+// queue. Here one worker gets to work, and it is one of the last to be started: it must begin with
+// A.
 #[test]
 fn a_started_worker_begins_with_the_oldest_task() {
     for core_size in [0, 1, 3] {
@@ -116,8 +117,8 @@ fn a_started_worker_begins_with_the_oldest_task() {
     }
 }
 
-// With several workers, each may have taken one task that it has not begun: no task begins before more
-// of its predecessors than that.
+// With several workers, each may have taken one task that it has not begun: no task begins before
+// more of its predecessors than that.
 #[test]
 fn several_workers_take_tasks_in_order() {
     for (core_size, max_size, keep_alive) in

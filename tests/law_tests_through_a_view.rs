@@ -1,4 +1,5 @@
-//! The laws about tasks hold for a view as well: the same tests, with a view's handle in the place of the pool's.
+//! The laws about tasks hold for a view as well: the same tests, with a view's handle in the place
+//! of the pool's.
 
 #![allow(clippy::duplicate_mod, reason = "each of the files is a test crate of its own, too")]
 

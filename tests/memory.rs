@@ -77,7 +77,8 @@ fn futures_that_were_pending() {
     pool.join();
 }
 
-/// A worker waits for tasks that it runs itself, whose entries are in the queue of a view, or under another task's in its own.
+/// A worker waits for tasks that it runs itself, whose entries are in the queue of a view, or under
+/// another task's in its own.
 fn tasks_that_ran_on_their_waiters() {
     const TASKS: usize = 10_000;
 
@@ -110,7 +111,8 @@ fn tasks_that_ran_on_their_waiters() {
     assert_eq!((pool.stats().completed, view.stats().completed), (7 * TASKS + 3, 3 * TASKS + 1));
 }
 
-/// The only worker is busy, so a thread outside runs all tasks of its scopes. Each inner task submits to the outer scope.
+/// The only worker is busy, so a thread outside runs all tasks of its scopes. Each inner task
+/// submits to the outer scope.
 fn scopes_inside_scopes_beside_a_busy_worker() {
     const ROUNDS: usize = 2000;
 
@@ -141,7 +143,8 @@ fn scopes_inside_scopes_beside_a_busy_worker() {
     }
 }
 
-/// Tasks are cancelled, or are late, while the only worker is busy: what they have captured does not stay.
+/// Tasks are cancelled, or are late, while the only worker is busy: what they have captured does
+/// not stay.
 fn cancelled_tasks_behind_a_busy_worker() {
     const TASKS: usize = 400;
 

@@ -9,14 +9,14 @@
 //!
 //! It shows
 //! - a pool of a fixed size, for work that computes (`sum_on_pool`),
-//! - [`map`](ThreadPool::map), which calls one function for all files: the results come in the order of the files,
-//!   whatever the order in which they become ready,
+//! - [`map`](ThreadPool::map), which calls one function for all files: the results come in the
+//!   order of the files, whatever the order in which they become ready,
 //! - calls that fail without harm to the others,
 //! - [`shutdown_join`](ThreadPool::shutdown_join), which waits for the end of all threads,
 //! - state per worker in a thread-local: one buffer for each worker and not for each file.
 //!
-//! The output is that of `sha256sum` of the GNU coreutils, byte by byte, sorted by name. A last line on stderr says how many files
-//! it was, and how long it took.
+//! The output is that of `sha256sum` of the GNU coreutils, byte by byte, sorted by name. A last
+//! line on stderr says how many files it was, and how long it took.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -140,7 +140,8 @@ fn run(args: &Args) -> Result<usize, Box<dyn Error>> {
 
 // ----- which files -----
 
-/// The Rust toolchain's own folder: thousands of files of all sizes, on any machine that can build this.
+/// The Rust toolchain's own folder: thousands of files of all sizes, on any machine that can build
+/// this.
 fn toolchain_folder() -> Result<PathBuf, Box<dyn Error>> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let name = rustc.to_string_lossy();
@@ -154,8 +155,8 @@ fn toolchain_folder() -> Result<PathBuf, Box<dyn Error>> {
     Ok(PathBuf::from(sysroot))
 }
 
-/// All regular files, sorted by the bytes of their names, and the number of places that could not be
-/// looked at.
+/// All regular files, sorted by the bytes of their names, and the number of places that could not
+/// be looked at.
 fn find_files(roots: &[PathBuf]) -> (Vec<Arc<Path>>, usize) {
     let mut files: Vec<Arc<Path>> = Vec::new();
     let mut unreadable = 0;

@@ -90,7 +90,8 @@ fn checksum_lists_files_sorted_by_the_bytes_of_their_names() {
     assert_lines(&output, &lines.map(|(sum, name)| format!("{sum}  {name}").into_bytes()));
 }
 
-/// Names that break lines, terminals and tools: each with its escaped form, in the order of the list.
+/// Names that break lines, terminals and tools: each with its escaped form, in the order of the
+/// list.
 #[cfg(unix)]
 fn odd_names() -> Vec<(&'static [u8], &'static [u8])> {
     let mut names: Vec<(&[u8], &[u8])> = vec![
@@ -315,8 +316,8 @@ fn checksum_bench_prints_times_and_no_list() {
     }
 }
 
-/// Without arguments it reads the folder that `$RUSTC --print sysroot` prints: here that is a folder of
-/// this very name, and the compiler is `echo`.
+/// Without arguments it reads the folder that `$RUSTC --print sysroot` prints: here that is a
+/// folder of this very name, and the compiler is `echo`.
 #[test]
 #[cfg(unix)]
 fn checksum_reads_the_toolchain_by_default() {

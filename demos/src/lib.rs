@@ -1,7 +1,9 @@
-//! Programs and tests of [`elastipool`] with other crates, whose dependencies the crate itself does not need.
+//! Programs and tests of [`elastipool`] with other crates, whose dependencies the crate itself does
+//! not need.
 //!
-//! The programs are in `src/bin`: `cargo run --release -p demos --bin dashboard`. This library is empty but for the pages of
-//! the crate's documentation whose examples need those dependencies: here they are tested.
+//! The programs are in `src/bin`: `cargo run --release -p demos --bin dashboard`. This library is
+//! empty but for the pages of the crate's documentation whose examples need those dependencies:
+//! here they are tested.
 
 /// The page about moving from other crates.
 #[cfg(doctest)]

@@ -1,4 +1,5 @@
-//! Runs the program `distributed`: several processes, a Redis server for each test, and processes that are killed.
+//! Runs the program `distributed`: several processes, a Redis server for each test, and processes
+//! that are killed.
 
 #![cfg(unix)]
 
@@ -21,11 +22,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_distributed");
 
-/// How long a test waits for what must happen. Jobs are claimed only when they were idle for a while, several times.
+/// How long a test waits for what must happen. Jobs are claimed only when they were idle for a
+/// while, several times.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// After this time the jobs of a dead process are claimed. A process tells Redis three times as often that it is alive,
-/// and may be late for that on a busy machine.
+/// After this time the jobs of a dead process are claimed. A process tells Redis three times as
+/// often that it is alive, and may be late for that on a busy machine.
 const MIN_IDLE: &str = "1500";
 
 /// A process that is killed if the test ends before it.
@@ -77,8 +79,8 @@ fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A Redis server in a folder of its own. It listens on a socket in that folder: another process may take a port that is
-/// free now, and this test would talk to that process.
+/// A Redis server in a folder of its own. It listens on a socket in that folder: another process
+/// may take a port that is free now, and this test would talk to that process.
 struct Server {
     url: String,
     connection: redis::Connection,
@@ -245,7 +247,8 @@ fn a_process_whose_queue_is_full_reads_no_more() {
         most = most.max(server.pending_of("full"));
         server.done().len() >= 20
     });
-    // Running, queued, and the batch that waits for capacity. Two more have ended and are not acknowledged yet.
+    // Running, queued, and the batch that waits for capacity. Two more have ended and are not
+    // acknowledged yet.
     assert!((6..=2 + 4 + 3 + 2).contains(&most), "{most}");
 }
 

@@ -7,7 +7,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("it is a member").to_owned()
 }
 
-/// Returns the targets of the page's links `[text](target)` and images that are relative to the page.
+/// Returns the targets of the page's links `[text](target)` and images that are relative to the
+/// page.
 fn relative_links(page: &Path) -> Vec<String> {
     let text = fs::read_to_string(page).expect("the page exists");
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')'));

@@ -171,7 +171,8 @@ fn manifests_name_a_broken_one_and_what_is_wrong() {
 #[test]
 fn manifests_after_a_broken_one_are_dropped() {
     let folder = Folder::new("dropped");
-    // One task at a time, in line: the folder, its manifest, and the folders that are to be dropped then.
+    // One task at a time, in line: the folder, its manifest, and the folders that are to be dropped
+    // then.
     folder.write("d/Cargo.toml", BROKEN);
     (0..7).for_each(|number| folder.write(format!("d/{number}/Cargo.toml"), GOOD));
     let output = folder.run(&["--nested", "--limit", "1", "d"]);
@@ -232,8 +233,9 @@ fn manifests_behind_links_to_folders_are_not_read() {
     assert_prints(&folder.run(&["d"]), "folders:    2\nmanifests:  1\n");
 }
 
-/// Without arguments it reads cargo's registry, and without that the folder that `$RUSTC --print sysroot` prints:
-/// here that is a folder of this very name, and the compiler is `echo`.
+/// Without arguments it reads cargo's registry, and without that the folder that
+/// `$RUSTC --print sysroot` prints: here that is a folder of this very name, and the compiler is
+/// `echo`.
 #[test]
 #[cfg(unix)]
 fn manifests_are_those_of_the_registry_by_default() {

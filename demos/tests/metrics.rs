@@ -12,7 +12,8 @@ use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 
 const LONG: Duration = Duration::from_micros(50);
 
-/// One test, since the recorder is one for the process, and a snapshot takes what the histograms have.
+/// One test, since the recorder is one for the process, and a snapshot takes what the histograms
+/// have.
 #[test]
 fn histograms_count_tasks_and_the_statistics_are_published() {
     let recorder = DebuggingRecorder::new();

@@ -1,4 +1,5 @@
-//! Runs the programs `server` and `tokio_app`: many clients on loopback, and a SIGTERM in the middle of their requests.
+//! Runs the programs `server` and `tokio_app`: many clients on loopback, and a SIGTERM in the
+//! middle of their requests.
 
 #![cfg(unix)]
 
@@ -25,7 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Threads that send one request after another.
 const CLIENTS: usize = 32;
 
-/// Answers before the signal, of all clients together: each connection was used several times by then.
+/// Answers before the signal, of all clients together: each connection was used several times by
+/// then.
 const WARM: usize = 1_000;
 
 /// The most requests that a client sends on one connection. New connections are a part of the load.
@@ -34,8 +36,8 @@ const MOST_REQUESTS: usize = 20;
 /// The most bytes of a request's body: more than a socket passes at once.
 const MOST_BYTES: usize = 100_000;
 
-/// Connections of each of these kinds when the signal arrives: the server is in the middle of a request, or has not read
-/// it, or has not accepted the connection; or the connection is idle.
+/// Connections of each of these kinds when the signal arrives: the server is in the middle of a
+/// request, or has not read it, or has not accepted the connection; or the connection is idle.
 const EACH: usize = 8;
 
 /// The grace time of a server whose test needs one: far longer than what the test does meanwhile.
@@ -308,7 +310,8 @@ fn loses_nothing(program: &str) {
     server.ended();
 }
 
-/// Checks that connections which are idle at the signal, and new ones, still get answers in the grace time.
+/// Checks that connections which are idle at the signal, and new ones, still get answers in the
+/// grace time.
 fn answers_in_the_grace_time(program: &str) {
     let server = Server::start(program, &["--grace", &GRACE.as_millis().to_string()]);
     let connect = || Connection::new(server.address).expect("the server listens");
@@ -332,7 +335,8 @@ fn answers_in_the_grace_time(program: &str) {
     server.ended();
 }
 
-/// Checks that a client which never sends the rest of its request does not keep the server for ever.
+/// Checks that a client which never sends the rest of its request does not keep the server for
+/// ever.
 fn gives_up(program: &str) {
     let server = Server::start(program, &["--grace", "0", "--patience", "1"]);
     let mut connection = Connection::new(server.address).expect("the server listens");
@@ -387,7 +391,8 @@ mod http2 {
 
     use super::{SERVER, Server, sha256};
 
-    /// Requests on one connection at the same time: as many as a client sends before it knows the server's limit.
+    /// Requests on one connection at the same time: as many as a client sends before it knows the
+    /// server's limit.
     const REQUESTS: usize = 100;
 
     async fn text(response: Response<Incoming>) -> String {

@@ -1,4 +1,5 @@
-//! Feature `tracing`: the submitter's span follows the task, and what happens to workers and tasks are events.
+//! Feature `tracing`: the submitter's span follows the task, and what happens to workers and tasks
+//! are events.
 
 #[path = "../../tests/common/mod.rs"]
 mod common;

@@ -1,18 +1,22 @@
-//! The controller of [`Growth::Measured`](crate::Growth::Measured): how many workers may run, so that enough of them are awake.
+//! The controller of [`Growth::Measured`](crate::Growth::Measured): how many workers may run, so
+//! that enough of them are awake.
 //!
 //! A function of measurements: it has no clock and asks no thread. Let `n` workers be wanted awake.
 //!
-//! - **Raised** while tasks wait for a worker, fewer than `n` are awake on average, and they have used fewer than `n` CPUs since the last
-//!   measurement: by the ratio of `n` to the larger of these, and doubled at most. Of a load of which a constant share is awake, that is
-//!   the right number, so it approaches this from below. A raise waits until the workers of the last one run, so it does not act twice on
-//!   one measurement.
+//! - **Raised** while tasks wait for a worker, fewer than `n` are awake on average, and they have
+//!   used fewer than `n` CPUs since the last measurement: by the ratio of `n` to the larger of
+//!   these, and doubled at most. Of a load of which a constant share is awake, that is the right
+//!   number, so it approaches this from below. A raise waits until the workers of the last one run,
+//!   so it does not act twice on one measurement.
 //! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep on
 //!   average, `n`, and half of the slack. From then on one change follows another only after a
 //!   [`Turn`], and goes by what was awake and used on average in it: at a moment a herd of workers
 //!   may sleep, or wake up together. That ends if half of the CPUs are unused, or few tasks end.
-//! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the number comes to rest.
+//! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the
+//!   number comes to rest.
 //!
-//! After a change from tasks that sleep to tasks that compute, too many run for two measurements, each with one task.
+//! After a change from tasks that sleep to tasks that compute, too many run for two measurements,
+//! each with one task.
 //!
 //! # Sleepers that contend
 //! A disk's queue gets no shorter by workers: eight for each of `n` may be in it. The number is not
@@ -25,18 +29,20 @@
 //! Each of several pools in a process counts its own workers as awake: with tasks that compute,
 //! each keeps `n` of them, and they share the CPUs.
 //!
-//! Where the system tells only how much CPU time each worker has used, those that have used some since the last measurement are awake. Where it
-//! does not tell that either, none is awake if no worker has taken a task since then, and all are otherwise: the number grows when the
-//! tasks stall.
+//! Where the system tells only how much CPU time each worker has used, those that have used some
+//! since the last measurement are awake. Where it does not tell that either, none is awake if no
+//! worker has taken a task since then, and all are otherwise: the number grows when the tasks
+//! stall.
 
 use std::mem;
 use std::time::Duration;
 
-/// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that ends its task and one that
-/// begins are both awake. Speed only.
+/// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that
+/// ends its task and one that begins are both awake. Speed only.
 const SLACK: f64 = 2.0;
 
-/// The average of workers awake from which the CPUs count as used, as a share of `n`: a worker between two tasks sleeps at times.
+/// The average of workers awake from which the CPUs count as used, as a share of `n`: a worker
+/// between two tasks sleeps at times.
 const USED: f64 = 0.95;
 
 /// What a measurement found.
@@ -48,7 +54,8 @@ pub(crate) struct Measurement {
     pub(crate) awake: f64,
     /// How many sleep until another thread wakes them, and how many in the queue of a disk.
     pub(crate) on: [f64; 2],
-    /// How many CPUs they have used on average since the last measurement. While workers start, which takes a CPU too: as `awake`.
+    /// How many CPUs they have used on average since the last measurement. While workers start,
+    /// which takes a CPU too: as `awake`.
     pub(crate) used: f64,
     /// How many tasks have ended since the last measurement, and how long ago it was.
     pub(crate) ended: usize,
@@ -108,8 +115,8 @@ struct Turn {
     used: f64,
 }
 
-/// By how many more than `n` the workers awake may be without a change. The more of them sleep, the more wake up at the same time, and
-/// the less a few more threads matter.
+/// By how many more than `n` the workers awake may be without a change. The more of them sleep, the
+/// more wake up at the same time, and the less a few more threads matter.
 fn slack(measured: &Measurement) -> f64 {
     SLACK + measured.asleep() / 2.0
 }
@@ -189,7 +196,8 @@ impl Controller {
         self.climb.next(allowed, raised, least, measured)
     }
 
-    /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the number is not the largest one.
+    /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the
+    /// number is not the largest one.
     pub(crate) fn is_undecided(&self, may_rise: bool) -> bool {
         self.was_over
             || self.climb.before.is_some()
@@ -213,8 +221,8 @@ const LONGEST_GAP: f64 = 0.5;
 /// How many tasks for each worker end in a round after the first change that has not paid.
 const TURNS: usize = 4;
 
-/// The seconds after which fewer tasks are enough for a round: five hundred tasks under one lock end
-/// after each other.
+/// The seconds after which fewer tasks are enough for a round: five hundred tasks under one lock
+/// end after each other.
 const LONGEST_ROUND: f64 = 1.0;
 
 /// The seconds after which a number stands no longer. The rounds of slow tasks are long, and other
@@ -289,8 +297,8 @@ impl Climb {
         }
         // All tasks run: nothing is to be found out.
         if !measured.has_work {
-            // A trial that has not paid yet is no evidence. After many short bursts the number would
-            // be large.
+            // A trial that has not paid yet is no evidence. After many short bursts the number
+            // would be large.
             let before = self.before.filter(|_| !self.was_blind);
             (self.is_blind, self.was_blind, self.was_idle, self.gap) = (false, false, true, 0.0);
             return self.begin_round(before.map_or(allowed, |before| before.0), None);

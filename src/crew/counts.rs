@@ -7,8 +7,9 @@
 //! | 23..43 | `blocked` | workers in blocking regions |
 //! | 43..63 | `total` | all workers, the above included |
 //!
-//! In a 32-bit word each of the last three has 9 bits. No field overflows: `idle + blocked <=
-//! total`, no thread is started at a `total` of [`MAX_WORKERS`], and no search of this kind begins at [`MAX_SEARCHING`].
+//! In a 32-bit word each of the last three has 9 bits. No field overflows:
+//! `idle + blocked <= total`, no thread is started at a `total` of [`MAX_WORKERS`], and no search
+//! of this kind begins at [`MAX_SEARCHING`].
 //!
 //! `total - blocked` workers are *runnable*. Those that are not idle are *running*: the
 //! limit bounds their number (law 4).
@@ -39,8 +40,8 @@ const ONE_IDLE: usize = 1 << IDLE_SHIFT;
 const ONE_BLOCKED: usize = 1 << BLOCKED_SHIFT;
 const ONE_WORKER: usize = 1 << TOTAL_SHIFT;
 
-/// Asserts what a change of the word requires, in debug builds and models. In a release build a change never panics: it may be
-/// made while a task unwinds.
+/// Asserts what a change of the word requires, in debug builds and models. In a release build a
+/// change never panics: it may be made while a task unwinds.
 macro_rules! require {
     ($($condition:tt)*) => {
         if cfg!(any(debug_assertions, elastipool_loom)) {
@@ -60,21 +61,25 @@ pub(crate) const MAX_SEARCHING: usize = SEARCHING_MASK;
 pub(crate) enum Search {
     /// The holder was woken, or spins, or has resumed by itself: counted in `searching`.
     Searching,
-    /// The holder is a thread that was started for queued work, or is about to be: counted in `starting`.
+    /// The holder is a thread that was started for queued work, or is about to be: counted in
+    /// `starting`.
     Starting,
 }
 
-/// The caller ran, searched, was about to start a thread, or held a place, and has just changed that. A submitter may have relied
-/// on it and notified no worker, so the caller must look at the queue (`look.rs`).
+/// The caller ran, searched, was about to start a thread, or held a place, and has just changed
+/// that. A submitter may have relied on it and notified no worker, so the caller must look at the
+/// queue (`look.rs`).
 ///
-/// Race 1: the submitter pushes, fences, and reads the counts. The caller changes the counts, fences, and looks at the queue.
+/// Race 1: the submitter pushes, fences, and reads the counts. The caller changes the counts,
+/// fences, and looks at the queue.
 /// - If the submitter's fence is first, the look sees the task.
 /// - If the caller's fence is first, the submitter sees the change, and notifies another worker.
 #[must_use = "a submitter may have relied on the caller: look at the queue"]
 pub(crate) struct MustLook(());
 
 impl MustLook {
-    /// After a change that is no change of the counts here: a stolen batch, a free place, a successor.
+    /// After a change that is no change of the counts here: a stolen batch, a free place, a
+    /// successor.
     #[inline]
     pub(crate) fn owed() -> Self {
         MustLook(())
@@ -148,7 +153,8 @@ impl fmt::Debug for Snapshot {
 #[derive(Default)]
 pub(crate) struct Counts {
     word: AtomicUsize,
-    /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size` begins one.
+    /// Searches of the kind [`Search::Starting`]. Any number: each submission below `core_size`
+    /// begins one.
     starting: AtomicUsize,
 }
 
@@ -169,7 +175,8 @@ impl Counts {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins a search of the kind [`Search::Starting`], unless `enough` threads are starting. Returns how many are starting then.
+    /// Begins a search of the kind [`Search::Starting`], unless `enough` threads are starting.
+    /// Returns how many are starting then.
     #[must_use]
     pub(crate) fn begin_starting_below(&self, enough: usize) -> Option<usize> {
         let change = |starting| (starting < enough).then_some(starting + 1);
@@ -227,8 +234,8 @@ impl Counts {
         require!(Snapshot(before).idle() > 0);
     }
 
-    /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max` workers are running, or if
-    /// `enough` search already. The caller holds the idle list's lock.
+    /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max`
+    /// workers are running, or if `enough` search already. The caller holds the idle list's lock.
     #[must_use]
     pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
         self.update(|now| {
@@ -252,7 +259,8 @@ impl Counts {
                 require!(Snapshot(before).searching() > 0);
             }
             Some(Search::Starting) => {
-                // Release: the thread that sees the end sees what the worker has taken from the queue.
+                // Release: the thread that sees the end sees what the worker has taken from the
+                // queue.
                 let before = self.starting.fetch_sub(1, Ordering::Release);
                 require!(before > 0);
             }

@@ -1,8 +1,10 @@
-//! The idle workers: a list. The one with the lowest index is woken first. So the others go cold and retire (law 5), and each worker that is
-//! woken again and again keeps its role, and with it the CPU on which it ran last.
+//! The idle workers: a list. The one with the lowest index is woken first. So the others go cold
+//! and retire (law 5), and each worker that is woken again and again keeps its role, and with it
+//! the CPU on which it ran last.
 //!
 //! - [`publish`](IdleList::publish) adds a worker: from then on it may be claimed.
-//! - [`claim`](IdleList::claim) takes the one with the lowest index for a search, if there is spare capacity.
+//! - [`claim`](IdleList::claim) takes the one with the lowest index for a search, if there is spare
+//!   capacity.
 //! - [`withdraw`](IdleList::withdraw) removes the calling worker; it fails if the worker was
 //!   claimed.
 //! - [`recheck_all`](IdleList::recheck_all) makes all of them evaluate their state again.
@@ -23,7 +25,8 @@ pub(crate) struct IdleList {
     workers: Mutex<Vec<IdleWorker>>,
 }
 
-/// The list is sorted by the index, the lowest one last. No two workers on it have the same index: one with a successor has left before.
+/// The list is sorted by the index, the lowest one last. No two workers on it have the same index:
+/// one with a successor has left before.
 #[derive(Clone)]
 struct IdleWorker {
     index: usize,
@@ -64,8 +67,8 @@ impl IdleList {
         IdleWithdrawal::Done
     }
 
-    /// Takes the idle worker with the lowest index for a search; the caller must unpark it. `None` if no worker is
-    /// idle, if `max` workers are running, or if `enough` search already.
+    /// Takes the idle worker with the lowest index for a search; the caller must unpark it. `None`
+    /// if no worker is idle, if `max` workers are running, or if `enough` search already.
     #[must_use]
     pub(crate) fn claim(&self, counts: &Counts, max: usize, enough: usize) -> Option<Arc<Parker>> {
         let mut workers = self.workers.lock();

@@ -1,7 +1,8 @@
 //! Counters per worker, summed when read: no counter is written by all workers.
 //!
-//! Only one thread writes a [`WorkerMetrics`], mostly its worker. Correctness depends on no metric, so models do not explore
-//! their accesses. The keeper reads `taken`, which affects only when it starts threads.
+//! Only one thread writes a [`WorkerMetrics`], mostly its worker. Correctness depends on no metric,
+//! so models do not explore their accesses. The keeper reads `taken`, which affects only when it
+//! starts threads.
 //!
 //! A new counter needs a variant of [`Count`], before that of the event which it follows.
 
@@ -16,13 +17,15 @@ use crate::sync::{Counter, Hint};
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
-/// What is counted, in the order in which it is read: a later event before the one that it follows. So no event is counted
-/// without the one before it.
+/// What is counted, in the order in which it is read: a later event before the one that it follows.
+/// So no event is counted without the one before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Count {
-    /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around below zero.
+    /// Ended tasks subtracted from the in-flight count, less the credit added to it. Wraps around
+    /// below zero.
     Returned,
-    /// Jobs that were begun and are over without an end: polls that returned pending, and stale entries.
+    /// Jobs that were begun and are over without an end: polls that returned pending, and stale
+    /// entries.
     Paused,
     Completed,
     Panicked,
@@ -30,9 +33,11 @@ pub(crate) enum Count {
     Expired,
     /// Queued tasks handed back to the user.
     HandedBack,
-    /// Stale entries: those left in the queue, less those taken from it or relied on by new tasks. Wraps around below zero.
+    /// Stale entries: those left in the queue, less those taken from it or relied on by new tasks.
+    /// Wraps around below zero.
     Stale,
-    /// Jobs begun: entries taken from the queue, and tasks claimed by their waiters. Both are progress.
+    /// Jobs begun: entries taken from the queue, and tasks claimed by their waiters. Both are
+    /// progress.
     Taken,
 }
 
@@ -63,7 +68,8 @@ impl Sums {
             .fold(0, |sum, count| sum.wrapping_add(self.of(count)))
     }
 
-    /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused credit.
+    /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused
+    /// credit.
     fn unreported(self) -> usize {
         let ended = self.ended().wrapping_add(self.of(Count::HandedBack));
         above_zero(ended.wrapping_sub(self.of(Count::Returned)))
@@ -100,7 +106,8 @@ fn above_zero(count: usize) -> usize {
     (count as isize).max(0) as usize
 }
 
-/// What the metrics' owner records. Only the owner may call these: the counters are written without read-modify-writes.
+/// What the metrics' owner records. Only the owner may call these: the counters are written without
+/// read-modify-writes.
 impl WorkerMetrics {
     #[inline]
     fn add(&self, count: Count, number: usize) {
@@ -185,7 +192,8 @@ impl WorkerMetrics {
         sums.active() > 0
     }
 
-    /// Returns the CPU time that the worker has used since the last call. Only the keeper calls it. `None`: the system does not tell.
+    /// Returns the CPU time that the worker has used since the last call. Only the keeper calls it.
+    /// `None`: the system does not tell.
     pub(crate) fn take_cpu_time(&self) -> Option<Duration> {
         // On a 32-bit machine it wraps around.
         let used = self.thread.cpu_nanos()? as usize;
@@ -193,8 +201,8 @@ impl WorkerMetrics {
     }
 }
 
-/// The metrics of all threads that are not workers, behind a lock: such tasks are rare. Also those of a view, whose tasks are
-/// taken under a lock anyway.
+/// The metrics of all threads that are not workers, behind a lock: such tasks are rare. Also those
+/// of a view, whose tasks are taken under a lock anyway.
 #[derive(Debug, Default)]
 pub(crate) struct CallerMetrics(Mutex<WorkerMetrics>);
 
@@ -222,7 +230,8 @@ mod tests {
         metrics.add_to(&mut sums);
         metrics.add_to(&mut sums);
         assert_eq!((sums.of(Count::Taken), sums.of(Count::Completed)), (4, 2));
-        // Each of the two has one job that runs, one stale entry, one ended task that was not returned, and credit for one.
+        // Each of the two has one job that runs, one stale entry, one ended task that was not
+        // returned, and credit for one.
         let mut stats = Stats::default();
         sums.describe(&mut stats, 13, 7);
         assert_eq!((stats.active, stats.queued, stats.pending), (2, 5, 2));

@@ -1,13 +1,15 @@
 //! The threads and indexes of a pool, from each thread's start until it has been joined (law 9).
 //!
-//! Starting and leaving happen under the registry's lock, and so does every change of `total`. A submission takes it only
-//! to start a thread; going idle never does. A thread is started *under* the lock and counted only once it exists, so a
-//! refused start leaves nothing to undo that another thread may have relied on (law 7).
+//! Starting and leaving happen under the registry's lock, and so does every change of `total`. A
+//! submission takes it only to start a thread; going idle never does. A thread is started *under*
+//! the lock and counted only once it exists, so a refused start leaves nothing to undo that another
+//! thread may have relied on (law 7).
 //!
-//! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors. An [`Exit`] is
-//! registered before all of these and, in the usual order of `std`, dropped after them: it reports that joining will
-//! not block. A wait with a time limit may still exceed it by the time that it takes to join threads that have exited, and on a
-//! platform with another order by more. Its result is right in any case.
+//! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors.
+//! An [`Exit`] is registered before all of these and, in the usual order of `std`, dropped after
+//! them: it reports that joining will not block. A wait with a time limit may still exceed it by
+//! the time that it takes to join threads that have exited, and on a platform with another order by
+//! more. Its result is right in any case.
 
 use std::mem;
 use std::sync::Arc;
@@ -44,7 +46,8 @@ pub(crate) struct RegistryState {
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
     unjoined: usize,
-    /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not exited yet.
+    /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not
+    /// exited yet.
     waiting: Vec<ThreadKey>,
     started: usize,
     stopped: usize,
@@ -55,7 +58,8 @@ pub(crate) struct RegistryState {
     past: Sums,
 }
 
-/// Removes what belongs to a thread. There are few threads: looking at one after the other takes less than the exit of one.
+/// Removes what belongs to a thread. There are few threads: looking at one after the other takes
+/// less than the exit of one.
 fn remove<T>(list: &mut Vec<(ThreadKey, T)>, key: ThreadKey) -> Option<T> {
     let index = list.iter().position(|(other, _)| *other == key)?;
     Some(list.swap_remove(index).1)
@@ -67,8 +71,8 @@ impl RegistryState {
         self.indexes.iter().position(|is_taken| !is_taken).unwrap_or(self.indexes.len())
     }
 
-    /// Takes the smallest free index. It is below `max_size` unless others are in blocking regions or in their stop
-    /// hooks.
+    /// Takes the smallest free index. It is below `max_size` unless others are in blocking regions
+    /// or in their stop hooks.
     pub(crate) fn take_index(&mut self) -> usize {
         let index = self.next_index();
         self.indexes.resize(self.indexes.len().max(index + 1), true);
@@ -112,8 +116,8 @@ impl RegistryState {
         self.peak = self.peak.max(workers);
     }
 
-    /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards nothing may be counted in
-    /// its metrics: it would be lost.
+    /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards
+    /// nothing may be counted in its metrics: it would be lost.
     pub(crate) fn deregister(&mut self, key: ThreadKey) {
         self.stopped += 1;
         if let Some(metrics) = remove(&mut self.metrics, key) {
@@ -180,15 +184,17 @@ impl Registry {
                 }
             }
             state = self.lock();
-            // Subtract only after the join: another waiter for these threads must not return before they are gone.
+            // Subtract only after the join: another waiter for these threads must not return before
+            // they are gone.
             state.unjoined -= joined;
             self.exited.notify_all();
         }
         state
     }
 
-    /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A `leaving` thread of
-    /// the pool itself, in its stop hook, waits only for threads that do not wait likewise.
+    /// Blocks until all threads are gone or `deadline` has passed. Returns whether they are gone. A
+    /// `leaving` thread of the pool itself, in its stop hook, waits only for threads that do not
+    /// wait likewise.
     pub(crate) fn wait_gone(&self, leaving: Option<ThreadKey>, deadline: Option<Instant>) -> bool {
         let mut state = self.lock();
         if let Some(key) = leaving {

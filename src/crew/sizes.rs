@@ -1,15 +1,17 @@
 //! The pool's sizes and keep-alive, which may change while it runs.
 //!
-//! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes no other data, so
-//! all accesses are `Relaxed`. After a change come a recheck of the idle workers, which the idle list's lock orders,
-//! and a look at the queue behind a fence (`protocol.md`, race 15). The *limit* is `max_size` or, under
-//! [`Growth::Measured`](crate::Growth::Measured), less. It changes under the policy's lock too, and a look follows. The word is a `std`
-//! atomic, so models do not explore stale values of it: that would slow all of them down for the sake of one.
+//! Both sizes share one word, so no thread ever reads a pair that was never set. The word publishes
+//! no other data, so all accesses are `Relaxed`. After a change come a recheck of the idle workers,
+//! which the idle list's lock orders, and a look at the queue behind a fence (`protocol.md`, race
+//! 15). The *limit* is `max_size` or, under [`Growth::Measured`](crate::Growth::Measured), less. It
+//! changes under the policy's lock too, and a look follows. The word is a `std` atomic, so models
+//! do not explore stale values of it: that would slow all of them down for the sake of one.
 //!
 //! # Where reserves count
-//! Measurements set the *number*, which no reserve changes. The limit is the number and on top of it all reserves, within `max_size`. A
-//! place within the reserve of its view is bounded by `max_size` only: beside a queued task that would take one, all gates for workers
-//! let `max_size` run (`Shared::run_limit`). All other places share the limit less the reserves.
+//! Measurements set the *number*, which no reserve changes. The limit is the number and on top of
+//! it all reserves, within `max_size`. A place within the reserve of its view is bounded by
+//! `max_size` only: beside a queued task that would take one, all gates for workers let `max_size`
+//! run (`Shared::run_limit`). All other places share the limit less the reserves.
 //!
 //! # Which number bounds what
 //! | number | bounds | where |
@@ -42,7 +44,8 @@ pub(crate) struct Sizes {
     number: AtomicUsize,
     /// How many workers may run: at most `max_size`.
     limit: AtomicUsize,
-    /// How many workers measurements keep awake. `usize::MAX` without measurements: then the least limit is `max_size`.
+    /// How many workers measurements keep awake. `usize::MAX` without measurements: then the least
+    /// limit is `max_size`.
     wanted_awake: usize,
     keep_alive: Mutex<Duration>,
 }
@@ -83,8 +86,9 @@ impl Sizes {
         self.number.load(Ordering::Relaxed)
     }
 
-    /// Sets the number, to at least as many workers as are wanted awake, and with it the limit: what views have `reserved` comes on top,
-    /// so a reserved worker runs while all CPUs are busy. Both within `max_size`, and the limit at least `core_size`. Returns the limit.
+    /// Sets the number, to at least as many workers as are wanted awake, and with it the limit:
+    /// what views have `reserved` comes on top, so a reserved worker runs while all CPUs are busy.
+    /// Both within `max_size`, and the limit at least `core_size`. Returns the limit.
     pub(crate) fn set_number(&self, number: usize, reserved: usize) -> usize {
         let (core_size, max_size) = self.both();
         let number = number.max(self.wanted_awake).min(max_size);
@@ -118,8 +122,9 @@ impl Sizes {
         *self.keep_alive.lock() = keep_alive;
     }
 
-    /// Sets both sizes to what `change` makes of them, beside views that have `reserved` that many workers. Returns whether
-    /// `max_size` was lowered. The caller holds the lock of the policy, so one thread at a time changes them.
+    /// Sets both sizes to what `change` makes of them, beside views that have `reserved` that many
+    /// workers. Returns whether `max_size` was lowered. The caller holds the lock of the policy, so
+    /// one thread at a time changes them.
     pub(crate) fn change(
         &self,
         change: impl FnOnce(usize, usize) -> (usize, usize),
@@ -157,7 +162,8 @@ pub(crate) fn check_sizes(core_size: usize, max_size: usize) -> Result<(), Build
     Ok(())
 }
 
-/// Returns an error unless the reserves of all views leave at least one worker to the tasks without a reserve.
+/// Returns an error unless the reserves of all views leave at least one worker to the tasks without
+/// a reserve.
 pub(crate) fn check_reserves(reserved: usize, max_size: usize) -> Result<(), BuildError> {
     if reserved > 0 && reserved >= max_size {
         return Err(BuildError::ReservesTooLarge { reserved, max_size });

@@ -1,24 +1,29 @@
 //! The capacity of a bounded queue: permits, and the submitters that wait for one.
 //!
-//! There are `capacity` permits and one for each worker that may run (`Sizes::limit`). A task of a worker holds one from its acceptance until it has ended, so the
-//! pool accepts that many tasks that never end, however long its workers take to start. A future releases its permit at
-//! the end of its first poll, and the worker that polls it later takes one for the poll, free or not. A worker that counts
-//! as blocked gives up the permit of its task, and takes one when it returns, free or not. So a worker that runs above
-//! the limit takes a place in the queue.
+//! There are `capacity` permits and one for each worker that may run (`Sizes::limit`). A task of a
+//! worker holds one from its acceptance until it has ended, so the pool accepts that many tasks
+//! that never end, however long its workers take to start. A future releases its permit at the end
+//! of its first poll, and the worker that polls it later takes one for the poll, free or not. A
+//! worker that counts as blocked gives up the permit of its task, and takes one when it returns,
+//! free or not. So a worker that runs above the limit takes a place in the queue.
 //!
-//! The number of permits held is in one word. A submission and the end of a task change it without a lock, unless a
-//! submitter waits: a flag in the word says so. Then the thread that releases a permit takes the lock, grants the permit to
-//! the submitter that waits longest, and wakes it. So none is woken for a permit that it does not get.
+//! The number of permits held is in one word. A submission and the end of a task change it without
+//! a lock, unless a submitter waits: a flag in the word says so. Then the thread that releases a
+//! permit takes the lock, grants the permit to the submitter that waits longest, and wakes it. So
+//! none is woken for a permit that it does not get.
 //!
-//! While that submitter wakes up, further permits stay free, and any submission may acquire them. Otherwise each task would
-//! cost a wake-up, and all permits could be held by submitters that sleep. Once awake, it grants a free permit to the next one
-//! (race 29). So does a worker that rests.
+//! While that submitter wakes up, further permits stay free, and any submission may acquire them.
+//! Otherwise each task would cost a wake-up, and all permits could be held by submitters that
+//! sleep. Once awake, it grants a free permit to the next one (race 29). So does a worker that
+//! rests.
 //!
-//! A cancelled task releases its permit at once, and its entry stays in the queue, stale. Once as many entries are stale as the queue has
-//! capacity, a further one keeps the permit of its task. The thread that takes an entry releases it.
+//! A cancelled task releases its permit at once, and its entry stays in the queue, stale. Once as
+//! many entries are stale as the queue has capacity, a further one keeps the permit of its task.
+//! The thread that takes an entry releases it.
 //!
-//! The permits are the pool's, whatever its views: tasks of a view that may have no more workers hold theirs until then, and
-//! there is one for each worker that is reserved for a view, too, whichever view's task holds it.
+//! The permits are the pool's, whatever its views: tasks of a view that may have no more workers
+//! hold theirs until then, and there is one for each worker that is reserved for a view, too,
+//! whichever view's task holds it.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -35,7 +40,8 @@ const AWAITED: usize = 1;
 /// Set in the word while a submitter that was granted a permit wakes up.
 const WAKING: usize = 2;
 
-/// One permit in the word. Each task takes more memory than this, so no number of permits overflows it.
+/// One permit in the word. Each task takes more memory than this, so no number of permits overflows
+/// it.
 const PERMIT: usize = 4;
 
 /// The permits of a bounded queue, and the submitters that wait for one.
@@ -57,8 +63,9 @@ struct Stale {
     permits: usize,
 }
 
-/// How many workers of the pool wait for a permit, or for a slot of a group. Each of them costs a thread, and those that run
-/// in their place may submit tasks as well: so at most `max_size` workers wait, or as many as are wanted awake if those are fewer.
+/// How many workers of the pool wait for a permit, or for a slot of a group. Each of them costs a
+/// thread, and those that run in their place may submit tasks as well: so at most `max_size`
+/// workers wait, or as many as are wanted awake if those are fewer.
 #[derive(Default)]
 pub(crate) struct OwnWaits(Counter);
 
@@ -80,7 +87,8 @@ impl Drop for OwnWait<'_> {
     }
 }
 
-/// What a waiting submitter receives with its permit. If it is dropped instead, the pool or the view was closed.
+/// What a waiting submitter receives with its permit. If it is dropped instead, the pool or the
+/// view was closed.
 pub(crate) type Granted = oneshot::Receiver<()>;
 
 /// The locked queue of waiting submitters.
@@ -113,15 +121,16 @@ impl Capacity {
         }
     }
 
-    /// Acquires a permit for one task, if one is free and not meant for a waiting submitter. Also in a closed pool, where the task is
-    /// not accepted afterwards.
+    /// Acquires a permit for one task, if one is free and not meant for a waiting submitter. Also
+    /// in a closed pool, where the task is not accepted afterwards.
     #[inline]
     pub(crate) fn try_acquire(&self, sizes: &Sizes) -> bool {
         self.acquire_unless(is_reserved, sizes)
     }
 
-    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits for what this returns. A thread must then
-    /// call [`end_wait`](Self::end_wait), and a future that gives up [`give_up`](Self::give_up).
+    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits
+    /// for what this returns. A thread must then call [`end_wait`](Self::end_wait), and a future
+    /// that gives up [`give_up`](Self::give_up).
     pub(crate) fn begin_wait(
         &self,
         sizes: &Sizes,
@@ -131,17 +140,20 @@ impl Capacity {
     ) -> Granted {
         let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
-        // Race 10: looked at under the lock, which a closer takes after it has closed the view or the pool.
+        // Race 10: looked at under the lock, which a closer takes after it has closed the view or
+        // the pool.
         if !is_closed() {
             submitters.push_back(Submitter { view, waits, granted: sender });
-            // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse order.
+            // Race 29: sets the flag, then looks for a permit. Who releases one does it in the
+            // reverse order.
             self.word.fetch_or(AWAITED, Ordering::AcqRel);
         }
         self.grant_locked(submitters, sizes);
         granted
     }
 
-    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter gives up. Returns whether it has a permit.
+    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter
+    /// gives up. Returns whether it has a permit.
     #[must_use]
     pub(crate) fn end_wait(
         &self,
@@ -185,7 +197,8 @@ impl Capacity {
     /// Acquires a permit, if one is free, unless `is_barred` by the word.
     #[inline]
     fn acquire_unless(&self, is_barred: impl Fn(usize) -> bool, sizes: &Sizes) -> bool {
-        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are the new sizes.
+        // Read here: under the lock, after the `grant` of a resize in the lock's order, these are
+        // the new sizes.
         let limit = self.capacity.saturating_add(sizes.limit());
         let acquire = |word| {
             let may_acquire = word / PERMIT < limit && !is_barred(word);
@@ -194,14 +207,15 @@ impl Capacity {
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
-    /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for a worker that polls
-    /// a woken future or leaves a blocking region.
+    /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for
+    /// a worker that polls a woken future or leaves a blocking region.
     #[inline]
     pub(crate) fn acquire_over_limit(&self) {
         self.word.fetch_add(PERMIT, Ordering::AcqRel);
     }
 
-    /// Releases a permit: a task or a poll has ended, a task will not be started, or its worker enters a blocking region.
+    /// Releases a permit: a task or a poll has ended, a task will not be started, or its worker
+    /// enters a blocking region.
     #[inline]
     pub(crate) fn release(&self, sizes: &Sizes) {
         let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
@@ -211,8 +225,9 @@ impl Capacity {
         }
     }
 
-    /// Releases the permit of a task whose first entry stays in a queue without it. That of a task that `is_cancelled` stays with the entry
-    /// if as many others lie there as the capacity: entries take memory, and a task can be cancelled as fast as it is submitted.
+    /// Releases the permit of a task whose first entry stays in a queue without it. That of a task
+    /// that `is_cancelled` stays with the entry if as many others lie there as the capacity:
+    /// entries take memory, and a task can be cancelled as fast as it is submitted.
     pub(crate) fn leave_entry(&self, sizes: &Sizes, is_cancelled: bool) {
         let mut stale = self.stale.lock();
         let is_full = usize::try_from(stale.entries).is_ok_and(|entries| entries >= self.capacity);
@@ -225,7 +240,8 @@ impl Capacity {
         }
     }
 
-    /// Entries that have been left are no longer in a queue, or have a task again. Releases as many permits, if there are any.
+    /// Entries that have been left are no longer in a queue, or have a task again. Releases as many
+    /// permits, if there are any.
     pub(crate) fn drop_entries(&self, sizes: &Sizes, count: usize) {
         let mut stale = self.stale.lock();
         stale.entries -= count as isize;
@@ -249,8 +265,8 @@ impl Capacity {
         drop(refused);
     }
 
-    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and may have left a permit free while
-    /// another submitter woke up.
+    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and
+    /// may have left a permit free while another submitter woke up.
     pub(crate) fn grant_before_rest(&self, sizes: &Sizes) {
         // The worker itself has seen the flag when it released its permit.
         if self.is_awaited() {
@@ -258,8 +274,8 @@ impl Capacity {
         }
     }
 
-    /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free one after a release, after a
-    /// change of the sizes, and when a submitter has woken up.
+    /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free
+    /// one after a release, after a change of the sizes, and when a submitter has woken up.
     #[cold]
     pub(crate) fn grant(&self, sizes: &Sizes) {
         self.grant_locked(self.submitters.lock(), sizes);
@@ -312,7 +328,8 @@ impl Capacity {
         self.word.load(Ordering::Relaxed) & AWAITED != 0
     }
 
-    /// Returns the views to which the waiting submitters submit. Takes the lock only if there is one.
+    /// Returns the views to which the waiting submitters submit. Takes the lock only if there is
+    /// one.
     pub(crate) fn awaiting_views(&self) -> Vec<ViewId> {
         let mut views = Vec::new();
         if self.is_awaited() {
@@ -331,7 +348,8 @@ impl Capacity {
     }
 }
 
-/// Whether free permits are about to be granted: submitters wait, and none that was granted one still wakes up.
+/// Whether free permits are about to be granted: submitters wait, and none that was granted one
+/// still wakes up.
 fn is_reserved(word: usize) -> bool {
     word & (AWAITED | WAKING) == AWAITED
 }

@@ -1,12 +1,10 @@
 //! Whether the pool is closed, and how much accepted work has not ended, in one word.
 //! A word of the same type, never closed, counts the tasks that [run](RunningMark).
 //!
-//! A task is in flight from its acceptance to its end: queued, running or, for a future, pending. (Entries in queues are not
-//! counted.)
-//! Bit 0 is the closed flag, the other bits are the count. One word makes acceptance and closing
-//! one atomic decision: a task is accepted before the close and counted, or it is rejected (law 8,
-//! race 10).
-//! The pool is *quiet* at a count of zero (law 3).
+//! A task is in flight from its acceptance to its end: queued, running or, for a future, pending.
+//! (Entries in queues are not counted.) Bit 0 is the closed flag, the other bits are the count. One
+//! word makes acceptance and closing one atomic decision: a task is accepted before the close and
+//! counted, or it is rejected (law 8, race 10). The pool is *quiet* at a count of zero (law 3).
 //!
 //! # Orderings
 //! All changes are read-modify-writes, so they form one release sequence. [`InFlight::finish`]
@@ -82,7 +80,8 @@ impl InFlight {
 
     /// Counts one more, also if the pool is closed.
     pub(crate) fn add(&self) {
-        // Acquire: a worker that counts itself sees what a joiner did before it found the count at zero.
+        // Acquire: a worker that counts itself sees what a joiner did before it found the count at
+        // zero.
         self.word.fetch_add(ONE_TASK, Ordering::AcqRel);
     }
 

@@ -7,10 +7,12 @@ use crate::error::JoinError;
 
 /// Why a [`TaskGroup`](crate::TaskGroup) failed.
 ///
-/// It is an [`Error`] with the text of the task's error, for each `E` that implements `Display` and `Debug`: also for
-/// `anyhow::Error` and `Box<dyn Error + Send + Sync>`, which are no `Error` themselves. So `group.wait()?` works with all
-/// of them. Its [`source`](Error::source) is always `None`, since such an `E` has no sources that this type could ask for.
-/// To keep the sources of the task's error, and to downcast it, use [`into_error`](Self::into_error), or match on `Failed`.
+/// It is an [`Error`] with the text of the task's error, for each `E` that implements `Display` and
+/// `Debug`: also for `anyhow::Error` and `Box<dyn Error + Send + Sync>`, which are no `Error`
+/// themselves. So `group.wait()?` works with all of them. Its [`source`](Error::source) is always
+/// `None`, since such an `E` has no sources that this type could ask for. To keep the sources of
+/// the task's error, and to downcast it, use [`into_error`](Self::into_error), or match on
+/// `Failed`.
 ///
 /// ```
 /// use std::error::Error;
@@ -38,12 +40,13 @@ use crate::error::JoinError;
 pub enum GroupError<E> {
     /// A task returned this error.
     Failed(E),
-    /// A task panicked ([`JoinError::is_panic`]), the group's [deadline](crate::TaskGroup::deadline) has passed
-    /// ([`JoinError::is_expired`]), or this wait has no error of a task to return ([`JoinError::is_cancelled`]).
+    /// A task panicked ([`JoinError::is_panic`]), the group's
+    /// [deadline](crate::TaskGroup::deadline) has passed ([`JoinError::is_expired`]), or this wait
+    /// has no error of a task to return ([`JoinError::is_cancelled`]).
     ///
-    /// The latter happens in four cases: the group was [cancelled](crate::TaskGroup::cancel), one of its tasks was dropped
-    /// before its end, another wait received the errors, or the caller is an
-    /// [unwinding task of the group](crate::TaskGroup::wait).
+    /// The latter happens in four cases: the group was [cancelled](crate::TaskGroup::cancel), one
+    /// of its tasks was dropped before its end, another wait received the errors, or the caller is
+    /// an [unwinding task of the group](crate::TaskGroup::wait).
     Join(JoinError),
 }
 
@@ -64,7 +67,8 @@ impl<E> GroupError<E> {
         matches!(self, GroupError::Join(error) if error.is_panic())
     }
 
-    /// Returns whether the group failed without an error or panic of a task that this wait could return.
+    /// Returns whether the group failed without an error or panic of a task that this wait could
+    /// return.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -78,7 +82,8 @@ impl<E> GroupError<E> {
 }
 
 impl<E> GroupError<E> {
-    /// Returns whether the group's [deadline](crate::TaskGroup::deadline) has cancelled it, and no task has returned an error.
+    /// Returns whether the group's [deadline](crate::TaskGroup::deadline) has cancelled it, and no
+    /// task has returned an error.
     ///
     /// ```
     /// use std::time::Instant;
@@ -94,7 +99,8 @@ impl<E> GroupError<E> {
 }
 
 impl<E: From<JoinError>> GroupError<E> {
-    /// Converts into the error type of the tasks: the task's own error, or one made of the [`JoinError`].
+    /// Converts into the error type of the tasks: the task's own error, or one made of the
+    /// [`JoinError`].
     ///
     /// ```
     /// use std::io::{Error, ErrorKind};

@@ -11,24 +11,28 @@ use crate::wait::Call;
 
 /// # Submitting tasks with handles
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Runs a closure on a worker, as a task of this group, and returns a handle to its result. Under a
-    /// [`limit`](Self::limit), this runs at most that many at a time, each with its result.
+    /// Runs a closure on a worker, as a task of this group, and returns a handle to its result.
+    /// Under a [`limit`](Self::limit), this runs at most that many at a time, each with its result.
     ///
-    /// Blocks the calling thread as [`execute`](Self::execute) does, and runs the closure there in the same case. In async
-    /// code, where other futures may need that thread, await [`ready`](Self::ready).
+    /// Blocks the calling thread as [`execute`](Self::execute) does, and runs the closure there in
+    /// the same case. In async code, where other futures may need that thread, await
+    /// [`ready`](Self::ready).
     ///
-    /// If a group task submits to its own full group, the call returns at once, and the new task waits for a slot. Do not
-    /// wait for its handle in the submitting task, which keeps a slot: if all slots are kept like that, none becomes free.
+    /// If a group task submits to its own full group, the call returns at once, and the new task
+    /// waits for a slot. Do not wait for its handle in the submitting task, which keeps a slot: if
+    /// all slots are kept like that, none becomes free.
     ///
     /// - **A value** goes to the handle, also if it is an `Err`: it does not fail the group.
-    /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and [`wait`](Self::wait) returns
-    ///   "cancelled". If the handle was dropped, `wait` returns the panic.
+    /// - **A panic** cancels the group, as one of `execute` does. The handle receives it, and
+    ///   [`wait`](Self::wait) returns "cancelled". If the handle was dropped, `wait` returns the
+    ///   panic.
     /// - **Cancelling the group** drops unstarted tasks. Their handles resolve to "cancelled".
     /// - **Cancelling the handle**, or dropping the task otherwise, does not fail the group.
     ///   [`dropped_count`](Self::dropped_count) counts it.
     ///
-    /// A wait for the group ends when the tasks with handles have ended too. If the group was cancelled or the pool is
-    /// closed, the closure is dropped and its handle resolves to "cancelled".
+    /// A wait for the group ends when the tasks with handles have ended too. If the group was
+    /// cancelled or the pool is closed, the closure is dropped and its handle resolves to
+    /// "cancelled".
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -49,8 +53,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         }
     }
 
-    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does not wait for a slot or for
-    /// capacity.
+    /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
+    /// not wait for a slot or for capacity.
     ///
     /// # Errors
     /// As for [`try_execute`](Self::try_execute): the closure comes back.
@@ -73,11 +77,12 @@ impl<E: Send + 'static> TaskGroup<E> {
         }
     }
 
-    /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a handle to its output. It keeps
-    /// its slot until it is ready. Values, panics and cancellations are those of [`evaluate`](Self::evaluate).
+    /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a
+    /// handle to its output. It keeps its slot until it is ready. Values, panics and cancellations
+    /// are those of [`evaluate`](Self::evaluate).
     ///
-    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, await [`ready`](Self::ready).
+    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other
+    /// futures may need that thread, await [`ready`](Self::ready).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -99,8 +104,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         }
     }
 
-    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for a slot or
-    /// for capacity.
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
+    /// Does not wait for a slot or for capacity.
     ///
     /// # Errors
     /// As for [`try_execute`](Self::try_execute): the future comes back.

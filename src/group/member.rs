@@ -48,15 +48,15 @@ impl<E> Member<E> {
         outcome
     }
 
-    /// Delivers the result to the task's handle. The group receives only whether the task panicked, and the panic itself if
-    /// the handle is gone.
+    /// Delivers the result to the task's handle. The group receives only whether the task panicked,
+    /// and the panic itself if the handle is gone.
     pub(super) fn settle_handle<T>(
         &mut self,
         promise: Promise<T>,
         result: Result<T, Payload>,
     ) -> Outcome {
-        // This may call a foreign executor's waker, or the destructor of the value: as code of the group, which still holds
-        // the slot.
+        // This may call a foreign executor's waker, or the destructor of the value: as code of the
+        // group, which still holds the slot.
         let outcome = self.call(|| settle(promise, result));
         let (outcome, end) = match outcome {
             Outcome::Panicked(Some(payload)) => {

@@ -1,4 +1,5 @@
-//! Submitting to a group from async code: the slot and the capacity are awaited, then the task is submitted.
+//! Submitting to a group from async code: the slot and the capacity are awaited, then the task is
+//! submitted.
 
 use std::fmt;
 use std::future::Future;
@@ -22,14 +23,17 @@ use crate::task::closure::Closure;
 use crate::token::CancellationToken;
 use crate::wait::Call;
 
-/// A slot of a [`TaskGroup`] for one task, which the pool has accepted, and which is submitted later. Returned by [`TaskGroup::ready`].
+/// A slot of a [`TaskGroup`] for one task, which the pool has accepted, and which is submitted
+/// later. Returned by [`TaskGroup::ready`].
 ///
-/// Its methods submit the task at once, without a wait. The task is refused only if the group was cancelled meanwhile, or after
-/// [`shutdown_now`](crate::ThreadPool::shutdown_now). Dropping the permit gives the slot and the capacity to the next submitter.
+/// Its methods submit the task at once, without a wait. The task is refused only if the group was
+/// cancelled meanwhile, or after [`shutdown_now`](crate::ThreadPool::shutdown_now). Dropping the
+/// permit gives the slot and the capacity to the next submitter.
 ///
-/// A permit counts like a task that has not ended: a [wait](TaskGroup::wait) for the group waits for its slot too, and a
-/// [`join`](crate::ThreadPool::join) of the pool for the permit. So do not await the group while you hold one, or a future of `ready` that you no
-/// longer poll: it may have been given a slot.
+/// A permit counts like a task that has not ended: a [wait](TaskGroup::wait) for the group waits
+/// for its slot too, and a [`join`](crate::ThreadPool::join) of the pool for the permit. So do not
+/// await the group while you hold one, or a future of `ready` that you no longer poll: it may have
+/// been given a slot.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();
@@ -45,7 +49,8 @@ use crate::wait::Call;
 #[must_use = "dropping the permit gives its slot back"]
 pub struct GroupPermit<E> {
     inner: Arc<Inner<E>>,
-    /// `None` if a task of the group asked for it: the new task waits in line for its slot. Also once the permit was used.
+    /// `None` if a task of the group asked for it: the new task waits in line for its slot. Also
+    /// once the permit was used.
     slot: Option<HeldSlot<E>>,
     // Dropped after the slot: what takes the slot next is in flight before this ends.
     reservation: Reservation,
@@ -75,24 +80,28 @@ impl<E> Drop for HeldSlot<E> {
 
 /// # Waiting for a slot in async code
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Waits until the group has a free slot and the pool's queue has capacity for one more task, without blocking the thread. Returns a
-    /// permit for that task. Works on any executor.
+    /// Waits until the group has a free slot and the pool's queue has capacity for one more task,
+    /// without blocking the thread. Returns a permit for that task. Works on any executor.
     ///
-    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each is given its slot in turn, whether or not it is
-    /// polled soon. Dropping the future gives up its place, and a slot that it was given: so it can be used in `select!` and under a timeout.
-    /// The future borrows the group: for a spawned task, move a clone of the group into it.
+    /// Futures wait in one line with the threads that wait in [`execute`](Self::execute). Each is
+    /// given its slot in turn, whether or not it is polled soon. Dropping the future gives up its
+    /// place, and a slot that it was given: so it can be used in `select!` and under a timeout. The
+    /// future borrows the group: for a spawned task, move a clone of the group into it.
     ///
-    /// In one of the group's own tasks it does not wait for a slot, since that task's own may be the next to become free. Nor does it
-    /// where that would [block one of the pool's workers](crate::ThreadPool::ready), in a future of `complete` or a hook. What is submitted by
-    /// the permit then waits in line for its slot, as [with `execute`](Self::execute). A closure that blocks on `ready` by another crate's
-    /// executor does so inside [`blocking`](crate::blocking()). Do not await its handle in a task of the group, which keeps a slot: if all slots are kept
-    /// like that, none becomes free.
+    /// In one of the group's own tasks it does not wait for a slot, since that task's own may be
+    /// the next to become free. Nor does it where that would [block one of the pool's
+    /// workers](crate::ThreadPool::ready), in a future of `complete` or a hook. What is submitted
+    /// by the permit then waits in line for its slot, as [with `execute`](Self::execute). A closure
+    /// that blocks on `ready` by another crate's executor does so inside
+    /// [`blocking`](crate::blocking()). Do not await its handle in a task of the group, which keeps
+    /// a slot: if all slots are kept like that, none becomes free.
     ///
-    /// While the pool has no worker, so no task and no permit is in flight, a [deadline](Self::deadline) does not end the wait.
+    /// While the pool has no worker, so no task and no permit is in flight, a
+    /// [deadline](Self::deadline) does not end the wait.
     ///
     /// # Errors
-    /// If the group is cancelled or the pool is closed, or either happens meanwhile, or if the pool has no worker and the system refuses a
-    /// thread.
+    /// If the group is cancelled or the pool is closed, or either happens meanwhile, or if the pool
+    /// has no worker and the system refuses a thread.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};
@@ -138,7 +147,8 @@ impl<E> Inner<E> {
         HeldSlot { inner: Arc::clone(self), token: Some(token) }
     }
 
-    /// Whether a wait for a slot may never end: the caller's own may be the next to become free, or it would block a worker.
+    /// Whether a wait for a slot may never end: the caller's own may be the next to become free, or
+    /// it would block a worker.
     fn must_not_wait(&self) -> bool {
         is_inside(self.id()) || may_block_own(self.route().id())
     }
@@ -153,7 +163,8 @@ impl<E: Send + 'static> GroupPermit<E> {
     /// Runs a closure on a worker, as [`TaskGroup::execute`] does, but without a wait.
     ///
     /// # Errors
-    /// The closure comes back if the group was cancelled, or [`shutdown_now`](crate::ThreadPool::shutdown_now) was called meanwhile.
+    /// The closure comes back if the group was cancelled, or
+    /// [`shutdown_now`](crate::ThreadPool::shutdown_now) was called meanwhile.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -174,8 +185,9 @@ impl<E: Send + 'static> GroupPermit<E> {
         Ok(())
     }
 
-    /// Runs a closure on a worker and returns a handle to its result, as [`TaskGroup::evaluate`] does, but without a wait. Where
-    /// [`execute`](Self::execute) returns an error, the handle resolves to "cancelled".
+    /// Runs a closure on a worker and returns a handle to its result, as [`TaskGroup::evaluate`]
+    /// does, but without a wait. Where [`execute`](Self::execute) returns an error, the handle
+    /// resolves to "cancelled".
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -220,8 +232,9 @@ impl<E: Send + 'static> GroupPermit<E> {
         Ok(())
     }
 
-    /// Spawns a future as a task of the group and returns a handle to its output, as [`TaskGroup::spawn_await`] does, but without a
-    /// wait. Where [`spawn`](Self::spawn) returns an error, the handle resolves to "cancelled".
+    /// Spawns a future as a task of the group and returns a handle to its output, as
+    /// [`TaskGroup::spawn_await`] does, but without a wait. Where [`spawn`](Self::spawn) returns an
+    /// error, the handle resolves to "cancelled".
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -242,7 +255,8 @@ impl<E: Send + 'static> GroupPermit<E> {
         }
     }
 
-    /// Admits the task with the permit's slot. Without a slot, as a task of the group would submit it.
+    /// Admits the task with the permit's slot. Without a slot, as a task of the group would submit
+    /// it.
     fn admit(&mut self, line: Line) -> Result<Admitted<'_, E>, Refusal> {
         let GroupPermit { inner, slot, reservation } = self;
         if slot.is_none() {

@@ -1,26 +1,29 @@
 //! The state of a group and its transitions. In one file, since one lock guards all of it.
 //!
 //! # How it works
-//! One lock guards all of a group's state. No user code runs and no thread is woken under it: each change collects its
-//! [`Effect`]s, which are performed in turn after the lock is released.
+//! One lock guards all of a group's state. No user code runs and no thread is woken under it: each
+//! change collects its [`Effect`]s, which are performed in turn after the lock is released.
 //!
-//! A task of the group holds one of its `limit` **slots** from before it is queued in the pool until after it has been
-//! dropped ([`Member`](super::member::Member)). A released slot goes to the front of the group's **queue**. So while
-//! the queue is not empty all slots are taken, no submission overtakes another, and a group without a slot in use has
-//! an empty queue. The queue holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group
-//! submits it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a worker, if
-//! as many workers as may [wait](crate::flight::OwnWaits). The pool accepts a deferred task at once and queues it when it
-//! is granted a slot. A canceller that has only its handle takes it out of the queue, or out of the list of unstarted tasks
-//! ([`SlotLine`]).
+//! A task of the group holds one of its `limit` **slots** from before it is queued in the pool
+//! until after it has been dropped ([`Member`](super::member::Member)). A released slot goes to the
+//! front of the group's **queue**. So while the queue is not empty all slots are taken, no
+//! submission overtakes another, and a group without a slot in use has an empty queue. The queue
+//! holds waiting submitters and *deferred* tasks. A task is deferred if a task of the group submits
+//! it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a
+//! worker, if as many workers as may [wait](crate::flight::OwnWaits). The pool accepts a deferred
+//! task at once and queues it when it is granted a slot. A canceller that has only its handle takes
+//! it out of the queue, or out of the list of unstarted tasks ([`SlotLine`]).
 //!
-//! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if there is a waiter, the *round* ends: the waiter
-//! receives the failures, and a cancelled group becomes usable again with a new token. This happens under the lock, so
-//! tasks submitted later belong to the next round.
+//! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if
+//! there is a waiter, the *round* ends: the waiter receives the failures, and a cancelled group
+//! becomes usable again with a new token. This happens under the lock, so tasks submitted later
+//! belong to the next round.
 //!
-//! **Cancelling** marks the token, empties the queue (submissions are refused, deferred tasks dropped), cancels the
-//! pending futures, and drops the unstarted tasks: the canceller takes them out of their list. A task that is added to the
-//! list during that is dropped by its submitter, which checks the token afterwards (race 48). One that a worker has taken
-//! from the list checks the token before it runs. A future is registered as pending under the lock, after a check of the
+//! **Cancelling** marks the token, empties the queue (submissions are refused, deferred tasks
+//! dropped), cancels the pending futures, and drops the unstarted tasks: the canceller takes them
+//! out of their list. A task that is added to the list during that is dropped by its submitter,
+//! which checks the token afterwards (race 48). One that a worker has taken from the list checks
+//! the token before it runs. A future is registered as pending under the lock, after a check of the
 //! token: either it finds the group cancelled, or the canceller finds the future.
 
 use std::collections::VecDeque;
@@ -79,8 +82,8 @@ pub(super) struct GroupState<E> {
     pub(super) token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
-    /// Whether a task of this round was dropped, or its handle has received its panic, or either happened in an earlier
-    /// round that no waiter has received.
+    /// Whether a task of this round was dropped, or its handle has received its panic, or either
+    /// happened in an earlier round that no waiter has received.
     is_incomplete: bool,
     /// Tasks that were dropped before they ran to their end, in all rounds.
     pub(super) dropped: usize,
@@ -104,8 +107,8 @@ impl Deadline {
 
 /// What waits for a slot.
 pub(super) enum Queued {
-    /// A waiting submitter. It receives the token with its slot. Dropping the sender refuses it: the group was
-    /// cancelled.
+    /// A waiting submitter. It receives the token with its slot. Dropping the sender refuses it:
+    /// the group was cancelled.
     Submitter(oneshot::Sender<CancellationToken>),
     /// A task that the pool has accepted.
     Deferred(Job),
@@ -114,7 +117,8 @@ pub(super) enum Queued {
 /// What waits for quiet.
 enum Waiter<E> {
     Waiting(Waker),
-    /// The round has ended, with these errors. `None`: there were errors, and another waiter receives them.
+    /// The round has ended, with these errors. `None`: there were errors, and another waiter
+    /// receives them.
     Ended(Option<Vec<GroupError<E>>>),
 }
 
@@ -190,8 +194,9 @@ impl Effect {
                 }
             }
             Effect::Refuse(submitter) => drop(submitter),
-            // This may wake the thread that waits for the handle, by a foreign executor's waker: contains its panics, and lets it run its
-            // own follow-up work. It may also drop the last reference to the future.
+            // This may wake the thread that waits for the handle, by a foreign executor's waker:
+            // contains its panics, and lets it run its own follow-up work. It may also drop the
+            // last reference to the future.
             Effect::Cancel(future) => off_trampoline(|| {
                 quietly(|| {
                     if let Some(future) = future.upgrade() {
@@ -206,7 +211,8 @@ impl Effect {
                 inner.update(GroupState::end_cancel);
             }
             Effect::WakeToken(token) => token.wake_all(),
-            // The waker may be a foreign executor's: contain its panics, and let it run its own follow-up work.
+            // The waker may be a foreign executor's: contain its panics, and let it run its own
+            // follow-up work.
             Effect::Wake(waker) => off_trampoline(|| quietly(|| waker.wake())),
         }
     }
@@ -216,7 +222,8 @@ impl Effect {
 pub(super) enum Acquisition {
     /// The task holds a slot.
     Slot(CancellationToken),
-    /// All slots are taken. The task must be [deferred](GroupState::defer), since its submitter must not wait.
+    /// All slots are taken. The task must be [deferred](GroupState::defer), since its submitter
+    /// must not wait.
     Deferred(CancellationToken),
     /// All slots are taken. The submitter is queued and must wait for the receiver.
     Queued(oneshot::Receiver<CancellationToken>),
@@ -243,8 +250,8 @@ impl<E> GroupState<E> {
         }
     }
 
-    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter or, if it `must_defer` the
-    /// task, asks for that.
+    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter
+    /// or, if it `must_defer` the task, asks for that.
     pub(super) fn acquire_slot(
         &mut self,
         waits: bool,
@@ -273,7 +280,8 @@ impl<E> GroupState<E> {
         self.queue.iter().position(is_own).and_then(|own| self.queue.remove(own))
     }
 
-    /// Queues an accepted task until it is granted a slot. Drops it if the group has been cancelled meanwhile.
+    /// Queues an accepted task until it is granted a slot. Drops it if the group has been cancelled
+    /// meanwhile.
     pub(super) fn defer(&mut self, job: Job, after: &mut Vec<Effect>) {
         if self.token.is_cancelled() {
             self.slots += 1;
@@ -290,8 +298,8 @@ impl<E> GroupState<E> {
         (!self.token.is_cancelled()).then(|| self.pending.insert(future))
     }
 
-    /// Ends a task that has been dropped. `entry` is its key if it was registered as pending. Returns failures for the caller to discard:
-    /// those of a race that another task has won.
+    /// Ends a task that has been dropped. `entry` is its key if it was registered as pending.
+    /// Returns failures for the caller to discard: those of a race that another task has won.
     #[must_use]
     pub(super) fn end_task(
         &mut self,
@@ -454,7 +462,8 @@ impl<E> GroupState<E> {
         }
         after.extend(self.pending.drain().into_iter().map(Effect::Cancel));
         if self.slots > 0 {
-            // Race 48: until the canceller has dropped them, the round does not end. So it takes no task of another round.
+            // Race 48: until the canceller has dropped them, the round does not end. So it takes no
+            // task of another round.
             self.is_dropping = true;
             after.push(Effect::DropUnstarted);
         }
@@ -507,7 +516,8 @@ impl<E> Inner<E> {
         GroupId::of(self)
     }
 
-    /// Discards a failure that no waiter receives. The payload of a panic goes to the pool's panic handler.
+    /// Discards a failure that no waiter receives. The payload of a panic goes to the pool's panic
+    /// handler.
     pub(super) fn discard_failure(&self, failure: GroupError<E>) {
         match failure {
             GroupError::Join(error) => {
@@ -527,7 +537,8 @@ impl<E> Inner<E> {
         first.map_or(Ok(()), Err)
     }
 
-    /// Acquires a slot for a task, as [`GroupState::acquire_slot`] does, after a look at the deadline.
+    /// Acquires a slot for a task, as [`GroupState::acquire_slot`] does, after a look at the
+    /// deadline.
     pub(super) fn acquire_slot(
         &self,
         waits: bool,
@@ -540,7 +551,8 @@ impl<E> Inner<E> {
         })
     }
 
-    /// Drops a task that was added to the list of unstarted ones when the group had been cancelled (race 48).
+    /// Drops a task that was added to the list of unstarted ones when the group had been cancelled
+    /// (race 48).
     pub(super) fn cancel_late(&self, id: TaskId) {
         self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());
     }
@@ -556,15 +568,16 @@ impl<E> Inner<E> {
         result
     }
 
-    /// Panics if the caller of `what` is a task of this group, which would wait for itself. Returns `true` instead if
-    /// the thread unwinds already: a second panic would abort the process.
+    /// Panics if the caller of `what` is a task of this group, which would wait for itself. Returns
+    /// `true` instead if the thread unwinds already: a second panic would abort the process.
     #[must_use]
     #[track_caller]
     pub(super) fn refuses_own_task(&self, what: &str) -> bool {
         let is_own = is_inside(self.id());
         assert!(
             !is_own || thread::panicking(),
-            "`{what}` was called by one of the group's own tasks: it would wait for its own end. Wait from outside the \
+            "`{what}` was called by one of the group's own tasks: it would wait for its own end. \
+             Wait from outside the \
              group, or for the handles of the tasks you depend on"
         );
         is_own
@@ -590,7 +603,8 @@ impl<E> Quiet<E> {
         self.key.is_some_and(|key| state.waiters[key].has_ended())
     }
 
-    /// Polls for the errors of the round, without counting as a wait of the calling thread's future.
+    /// Polls for the errors of the round, without counting as a wait of the calling thread's
+    /// future.
     pub(super) fn poll_outcome(&mut self, waker: &Waker) -> Poll<Vec<GroupError<E>>> {
         let waker = waker.clone();
         let inner = Arc::clone(&self.inner);
@@ -639,7 +653,8 @@ impl<E> Drop for Quiet<E> {
         let mut state = self.inner.state.lock();
         let mut waiter = state.waiters.remove(key);
         if let Waiter::Ended(Some(errors)) = &mut waiter {
-            // A cancellation is reported only if there are no failures: `end_round` adds it again if so.
+            // A cancellation is reported only if there are no failures: `end_round` adds it again
+            // if so.
             let has_expired = errors.iter().any(GroupError::is_expired);
             if has_expired || errors.iter().any(GroupError::is_cancelled) {
                 state.has_expired |= has_expired;

@@ -25,21 +25,24 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Runs a closure on a worker, as a task of this group.
     ///
     /// Blocks while the group is at its [limit](Self::limit), and while the pool's queue is
-    /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking region](crate::blocking()).
-    /// Submitters get slots in the order of their calls. In async code, where other futures may need the calling thread,
-    /// await [`ready`](Self::ready).
+    /// [bounded](crate::Builder::queue_capacity) and full. A worker waits in a [blocking
+    /// region](crate::blocking()). Submitters get slots in the order of their calls. In async code,
+    /// where other futures may need the calling thread, await [`ready`](Self::ready).
     ///
-    /// In one of the group's own tasks the call does not wait for a slot, since the caller's own slot may be the next to
-    /// become free. If the group is full, the new task waits for the slot, in the same line, and the call returns. (This
-    /// holds only for the task's own code. If the task waits for another task, and that one waits for a slot of the same
-    /// full group, neither continues. Use [`try_execute`](Self::try_execute) in the other task.) Nor does a worker wait if as
-    /// many do already as [may wait for capacity](crate::Builder::queue_capacity).
+    /// In one of the group's own tasks the call does not wait for a slot, since the caller's own
+    /// slot may be the next to become free. If the group is full, the new task waits for the slot,
+    /// in the same line, and the call returns. (This holds only for the task's own code. If the
+    /// task waits for another task, and that one waits for a slot of the same full group, neither
+    /// continues. Use [`try_execute`](Self::try_execute) in the other task.) Nor does a worker wait
+    /// if as many do already as [may wait for capacity](crate::Builder::queue_capacity).
     ///
-    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling thread.
+    /// If the pool has no worker and the system refuses a thread, the closure runs on the calling
+    /// thread.
     ///
     /// # Errors
-    /// If the group was cancelled or the pool is closed, the closure comes back. A call that waits for a slot returns at
-    /// once when the group is cancelled. When the pool is closed, it returns as soon as it gets a slot.
+    /// If the group was cancelled or the pool is closed, the closure comes back. A call that waits
+    /// for a slot returns at once when the group is cancelled. When the pool is closed, it returns
+    /// as soon as it gets a slot.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -62,9 +65,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
     ///
     /// # Errors
-    /// The closure comes back if the group was cancelled or is full, also for a caller that is one of its own tasks. It also
-    /// comes back if the pool is closed, if its queue is full, or if it has no worker and the system refuses to start a
-    /// thread.
+    /// The closure comes back if the group was cancelled or is full, also for a caller that is one
+    /// of its own tasks. It also comes back if the pool is closed, if its queue is full, or if it
+    /// has no worker and the system refuses to start a thread.
     ///
     /// ```
     /// use elastipool::RejectReason;
@@ -88,14 +91,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         Ok(())
     }
 
-    /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does. It keeps its slot
-    /// until it is ready.
+    /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn)
+    /// does. It keeps its slot until it is ready.
     ///
-    /// When the group is cancelled, a pending future is dropped. A future that is being polled is dropped at the end of that
-    /// poll, unless it is ready then.
+    /// When the group is cancelled, a pending future is dropped. A future that is being polled is
+    /// dropped at the end of that poll, unless it is ready then.
     ///
-    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other futures may need that
-    /// thread, await [`ready`](Self::ready).
+    /// Blocks the calling thread as [`execute`](Self::execute) does. In async code, where other
+    /// futures may need that thread, await [`ready`](Self::ready).
     ///
     /// # Errors
     /// As for [`execute`](Self::execute): the future comes back.
@@ -153,7 +156,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         Ok(())
     }
 
-    /// Admits a task that the calling method submits. If it `waits`, it waits for a slot and for capacity.
+    /// Admits a task that the calling method submits. If it `waits`, it waits for a slot and for
+    /// capacity.
     #[track_caller]
     pub(super) fn admit(&self, waits: bool) -> Result<Admitted<'_, E>, Refusal> {
         let (inner, route, line) = (&self.inner, self.inner.route(), Location::caller());
@@ -233,12 +237,14 @@ impl<E: Send + 'static> Admitted<'_, E> {
     fn enqueue(self, job: Job) {
         let Admitted { inner, token, accepted, .. } = self;
         let Some(accepted) = accepted else {
-            // Withdrawn: a thread that waits for its handle may not run it, since it has no slot yet.
+            // Withdrawn: a thread that waits for its handle may not run it, since it has no slot
+            // yet.
             let (Ok(job) | Err(job)) = job.withdraw();
             return inner.update(|state, after| state.defer(job, after));
         };
         let id = accepted.enqueue_unstarted(&inner.unstarted, job, Reporter::Handle);
-        // Race 48: adds the task, then looks again. The canceller sets the token, then takes the tasks.
+        // Race 48: adds the task, then looks again. The canceller sets the token, then takes the
+        // tasks.
         if token.is_cancelled() {
             inner.cancel_late(id);
         }

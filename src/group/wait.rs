@@ -17,24 +17,28 @@ use crate::wait::run_awaited_group;
 
 /// # Waiting and cancelling
 impl<E: Send + 'static> TaskGroup<E> {
-    /// Blocks until, at some moment after the call, all tasks of the group have ended. What they wrote is then visible to
-    /// the caller, and the group can be used again.
+    /// Blocks until, at some moment after the call, all tasks of the group have ended. What they
+    /// wrote is then visible to the caller, and the group can be used again.
     ///
-    /// A worker of the pool first runs the group's unstarted tasks, the newest first and within the group's limit. Then it
-    /// waits in a [blocking region](crate::blocking()). A group is also a future: `group.await` waits without blocking.
+    /// A worker of the pool first runs the group's unstarted tasks, the newest first and within the
+    /// group's limit. Then it waits in a [blocking region](crate::blocking()). A group is also a
+    /// future: `group.await` waits without blocking.
     ///
-    /// If several threads wait at the same time, one of them receives the error, and the others receive "cancelled". Panics
-    /// after the first go to the pool's [panic handler](crate::Builder::panic_handler), as do all panics of a group for
-    /// which no thread waits.
+    /// If several threads wait at the same time, one of them receives the error, and the others
+    /// receive "cancelled". Panics after the first go to the pool's [panic
+    /// handler](crate::Builder::panic_handler), as do all panics of a group for which no thread
+    /// waits.
     ///
     /// # Errors
-    /// Returns the first error or panic of a task. Without one, "expired" if the [deadline](Self::deadline) has cancelled the
-    /// group, or "cancelled" if something else has. Of a [race](Self::first_success) that a task has won, `Ok`.
+    /// Returns the first error or panic of a task. Without one, "expired" if the
+    /// [deadline](Self::deadline) has cancelled the group, or "cancelled" if something else has. Of
+    /// a [race](Self::first_success) that a task has won, `Ok`.
     ///
     /// # Panics
-    /// If one of the group's own tasks calls it: it would wait for itself. While the thread unwinds, a second panic would
-    /// abort the process. So in a destructor that runs while such a task unwinds, the call returns at once, with an error
-    /// that [is "cancelled"](GroupError::is_cancelled).
+    /// If one of the group's own tasks calls it: it would wait for itself. While the thread
+    /// unwinds, a second panic would abort the process. So in a destructor that runs while such a
+    /// task unwinds, the call returns at once, with an error that [is
+    /// "cancelled"](GroupError::is_cancelled).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -47,10 +51,11 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.first(self.wait_all())
     }
 
-    /// Like [`wait`](Self::wait), but blocks for at most `timeout`. Returns `None` if the tasks have not all ended in time.
+    /// Like [`wait`](Self::wait), but blocks for at most `timeout`. Returns `None` if the tasks
+    /// have not all ended in time.
     ///
-    /// A worker begins no task after the timeout. It ends the one that it runs: the timeout bounds only the wait for tasks
-    /// that run elsewhere.
+    /// A worker begins no task after the timeout. It ends the one that it runs: the timeout bounds
+    /// only the wait for tasks that run elsewhere.
     ///
     /// Does not panic. If one of the group's own tasks calls it, it returns `None` at once.
     ///
@@ -76,8 +81,9 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.wait_until(Instant::now().checked_add(timeout)).map(|errors| self.inner.first(errors))
     }
 
-    /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they occurred. Empty if the
-    /// group succeeded. There may be several: tasks that ran when the group was cancelled may fail too.
+    /// Like [`wait`](Self::wait), but returns the errors of all tasks, in the order in which they
+    /// occurred. Empty if the group succeeded. There may be several: tasks that ran when the group
+    /// was cancelled may fail too.
     ///
     /// # Panics
     /// As for [`wait`](Self::wait).
@@ -97,13 +103,14 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.wait_until(None).expect(NO_LIMIT)
     }
 
-    /// Cancels the group, as an error of a task does. Does not wait for a worker: this call drops the tasks that no thread
-    /// runs, with all that they hold, whatever the workers do. So the destructors run on the calling thread (after an error, on
-    /// that of the task which has failed): do not hold a lock that they take. (In a destructor that runs so itself, 32 levels deep, the
-    /// call leaves the tasks to a worker.)
+    /// Cancels the group, as an error of a task does. Does not wait for a worker: this call drops
+    /// the tasks that no thread runs, with all that they hold, whatever the workers do. So the
+    /// destructors run on the calling thread (after an error, on that of the task which has
+    /// failed): do not hold a lock that they take. (In a destructor that runs so itself, 32 levels
+    /// deep, the call leaves the tasks to a worker.)
     ///
-    /// The next [`wait`](Self::wait) returns an error: that of a failed task, or "cancelled" if none has failed. Until
-    /// then the group hands new tasks back.
+    /// The next [`wait`](Self::wait) returns an error: that of a failed task, or "cancelled" if
+    /// none has failed. Until then the group hands new tasks back.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -117,8 +124,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.update(GroupState::cancel);
     }
 
-    /// Returns whether the group was cancelled, by an error, a panic or [`cancel`](Self::cancel), since it was created or
-    /// since the last wait.
+    /// Returns whether the group was cancelled, by an error, a panic or [`cancel`](Self::cancel),
+    /// since it was created or since the last wait.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -132,8 +139,9 @@ impl<E: Send + 'static> TaskGroup<E> {
         self.inner.state.lock().token.is_cancelled()
     }
 
-    /// Returns the token by which tasks see that the group was cancelled, and may [cancel](CancellationToken::cancel) it. After a wait for a cancelled group, the group has
-    /// a new token.
+    /// Returns the token by which tasks see that the group was cancelled, and may
+    /// [cancel](CancellationToken::cancel) it. After a wait for a cancelled group, the group has a
+    /// new token.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -155,7 +163,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         token
     }
 
-    /// Returns how many of the group's tasks were dropped before their end, since the group was created.
+    /// Returns how many of the group's tasks were dropped before their end, since the group was
+    /// created.
     ///
     /// ```
     /// use std::time::Duration;
@@ -177,7 +186,8 @@ impl<E: Send + 'static> TaskGroup<E> {
     fn wait_until(&self, deadline: Option<Instant>) -> Option<Vec<GroupError<E>>> {
         let mut quiet = Quiet::new(Arc::clone(&self.inner));
         if !has_passed(deadline) {
-            // Registers as a waiter first: the caller does not depend on tasks submitted after the group was quiet.
+            // Registers as a waiter first: the caller does not depend on tasks submitted after the
+            // group was quiet.
             if let Poll::Ready(errors) = quiet.poll_outcome(Waker::noop()) {
                 return Some(errors);
             }
@@ -193,12 +203,12 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 }
 
-/// A future that resolves when all tasks of a group have ended: what `group.await` waits for. Works on any executor.
-/// Otherwise like [`TaskGroup::wait`], except that it runs no task.
+/// A future that resolves when all tasks of a group have ended: what `group.await` waits for. Works
+/// on any executor. Otherwise like [`TaskGroup::wait`], except that it runs no task.
 ///
 /// # Panics
-/// If one of the group's own tasks polls it: it would wait for itself. While that task unwinds, the future is ready with
-/// "cancelled" instead.
+/// If one of the group's own tasks polls it: it would wait for itself. While that task unwinds, the
+/// future is ready with "cancelled" instead.
 ///
 /// ```
 /// let pool = elastipool::ThreadPool::default();

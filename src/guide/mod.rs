@@ -1,9 +1,12 @@
-//! Guides: one page for each decision that a user of the pool makes, and small whole programs in [`recipes`].
+//! Guides: one page for each decision that a user of the pool makes, and small whole programs in
+//! [`recipes`].
 //!
-//! The usual order: [`sizing`] when the pool is created, [`blocking`] and [`futures`] when tasks wait, [`errors`] and
-//! [`shutdown`] before the program goes live, [`views`] and [`performance`] when it is measured. Two more pages stand beside
-//! these: [`one_pool_or_several`](crate::one_pool_or_several) and [`migration`](crate::migration). [`reference`](mod@reference) lists all
-//! functions, settings, features, dependencies and platforms.
+//! The usual order: [`sizing`] when the pool is created, [`blocking`] and [`futures`] when tasks
+//! wait, [`errors`] and [`shutdown`] before the program goes live, [`views`] and [`performance`]
+//! when it is measured. Two more pages stand beside these:
+//! [`one_pool_or_several`](crate::one_pool_or_several) and [`migration`](crate::migration).
+//! [`reference`](mod@reference) lists all functions, settings, features, dependencies and
+//! platforms.
 
 #[cfg(feature = "async")]
 // Its examples need tokio and signal-hook, and are tested in `demos`.

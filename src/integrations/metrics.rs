@@ -17,18 +17,20 @@ const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";
 
 impl Builder {
-    /// Makes the pool record how long its tasks wait and run, by the facade crate [`metrics`](https://docs.rs/metrics)
-    /// (feature `metrics`).
+    /// Makes the pool record how long its tasks wait and run, by the facade crate
+    /// [`metrics`](https://docs.rs/metrics) (feature `metrics`).
     ///
     /// | histogram | unit | what it records |
     /// |---|---|---|
     /// | `elastipool_queue_seconds` | seconds | from a task's submission to its start |
     /// | `elastipool_run_seconds` | seconds | how long a closure ran; for a future, each of its polls |
     ///
-    /// Both have the label `pool` with the pool's name. Each task is recorded; the wait of a future, with its first poll.
+    /// Both have the label `pool` with the pool's name. Each task is recorded; the wait of a
+    /// future, with its first poll.
     ///
-    /// To time a closure, or a poll of a future, costs about 0.4 microseconds of CPU time. To record it costs what the recorder takes for
-    /// one or two values. [`ThreadPool::publish_metrics`] publishes the rest, and needs no timing.
+    /// To time a closure, or a poll of a future, costs about 0.4 microseconds of CPU time. To
+    /// record it costs what the recorder takes for one or two values.
+    /// [`ThreadPool::publish_metrics`] publishes the rest, and needs no timing.
     ///
     /// ```
     /// // A program installs a recorder first, such as that of metrics-exporter-prometheus.
@@ -47,13 +49,17 @@ impl Builder {
 
 /// # Metrics (feature `metrics`)
 impl ThreadPool {
-    /// Publishes the [`stats`](Self::stats) by the facade crate [`metrics`](https://docs.rs/metrics) (feature `metrics`).
+    /// Publishes the [`stats`](Self::stats) by the facade crate
+    /// [`metrics`](https://docs.rs/metrics) (feature `metrics`).
     ///
-    /// Call it before each scrape, or every few seconds. The names are those of the fields of [`Stats`](crate::Stats), after
-    /// `elastipool_`; those of counters end with `_total`. Gauges: `workers`, `idle`, `blocked`, `peak_blocked`, `peak_workers`,
-    /// `queued`, `active`, `pending`, `allowed`, `awake`, `asleep`, `asleep_on_threads`, `asleep_on_disks`. Counters: `completed_total`, `panicked_total`, `cancelled_total`, `expired_total`,
-    /// `handed_back_total`, `rejected_total`, `threads_started_total`, `threads_retired_total`, `threads_refused_total`. They have
-    /// the label `pool` with the pool's name and, for the handle of a [`View`](crate::View), the label `view` with its name.
+    /// Call it before each scrape, or every few seconds. The names are those of the fields of
+    /// [`Stats`](crate::Stats), after `elastipool_`; those of counters end with `_total`. Gauges:
+    /// `workers`, `idle`, `blocked`, `peak_blocked`, `peak_workers`, `queued`, `active`, `pending`,
+    /// `allowed`, `awake`, `asleep`, `asleep_on_threads`, `asleep_on_disks`. Counters:
+    /// `completed_total`, `panicked_total`, `cancelled_total`, `expired_total`,
+    /// `handed_back_total`, `rejected_total`, `threads_started_total`, `threads_retired_total`,
+    /// `threads_refused_total`. They have the label `pool` with the pool's name and, for the handle
+    /// of a [`View`](crate::View), the label `view` with its name.
     ///
     /// Blocks as [`stats`](Self::stats) does. Needs no setting of the builder.
     ///

@@ -12,15 +12,16 @@ use crate::sync::unwind::discard;
 use crate::task::attachment::{Enter, Submission};
 
 impl Builder {
-    /// Makes the submitter's span follow each task, and reports what happens to workers and tasks as events of the crate
-    /// [`tracing`](https://docs.rs/tracing) (feature `tracing`).
+    /// Makes the submitter's span follow each task, and reports what happens to workers and tasks
+    /// as events of the crate [`tracing`](https://docs.rs/tracing) (feature `tracing`).
     ///
-    /// A task runs in the span that was current when it was submitted, a future in each of its polls. That costs about five
-    /// allocations for each task. A task that was submitted outside of spans, or in one that no subscriber is interested
-    /// in, costs only one look at the current span. If a task that waits for it runs it on its own stack, it sees the span
-    /// of that task.
+    /// A task runs in the span that was current when it was submitted, a future in each of its
+    /// polls. That costs about five allocations for each task. A task that was submitted outside of
+    /// spans, or in one that no subscriber is interested in, costs only one look at the current
+    /// span. If a task that waits for it runs it on its own stack, it sees the span of that task.
     ///
-    /// Workers use the global subscriber: that of `tracing::subscriber::with_default` belongs to one thread.
+    /// Workers use the global subscriber: that of `tracing::subscriber::with_default` belongs to
+    /// one thread.
     ///
     /// The events have the target `elastipool` and a field `pool` with the pool's name:
     ///
@@ -34,9 +35,9 @@ impl Builder {
     /// | WARN | a task expired in the queue | |
     /// | ERROR | a task panicked | `panic`: its text; missing if a handle has received the panic |
     ///
-    /// The subscriber is called on the thread that causes the event, also by submissions that start a thread. Its panics
-    /// are contained. It must neither submit tasks to the same pool nor wait for it. The event of a panic is outside the task's
-    /// span.
+    /// The subscriber is called on the thread that causes the event, also by submissions that start
+    /// a thread. Its panics are contained. It must neither submit tasks to the same pool nor wait
+    /// for it. The event of a panic is outside the task's span.
     ///
     /// ```
     /// let pool = elastipool::Builder::new().tracing().build();
@@ -55,7 +56,8 @@ impl Builder {
 /// Captures the submitter's span.
 struct Spans;
 
-/// Until its task ends: the memory of a cancelled one may stay longer, and would keep the span open.
+/// Until its task ends: the memory of a cancelled one may stay longer, and would keep the span
+/// open.
 struct Captured(Mutex<Option<Span>>);
 
 impl Observe for Spans {

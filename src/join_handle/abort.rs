@@ -12,8 +12,9 @@ use crate::task::job::Run;
 
 /// Cancels a task from elsewhere. Returned by [`JoinHandle::abort_handle`].
 ///
-/// It neither waits for the task nor receives its result, and keeps neither the result nor anything that the task has captured. Of a
-/// task that has ended it keeps at most 2 KiB. Clones cancel the same task. Dropping it does nothing.
+/// It neither waits for the task nor receives its result, and keeps neither the result nor anything
+/// that the task has captured. Of a task that has ended it keeps at most 2 KiB. Clones cancel the
+/// same task. Dropping it does nothing.
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
@@ -51,8 +52,9 @@ pub(super) fn settle_and_cancel(origin: &Origin, task: Arc<dyn Run>) {
 }
 
 impl AbortHandle {
-    /// Cancels the task, as [`JoinHandle::cancel`] does: it drops a task that no thread runs on the calling thread, at once, however
-    /// busy the workers are. Does nothing to a closure that runs, or to a task that has ended.
+    /// Cancels the task, as [`JoinHandle::cancel`] does: it drops a task that no thread runs on the
+    /// calling thread, at once, however busy the workers are. Does nothing to a closure that runs,
+    /// or to a task that has ended.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::new(1, 1, std::time::Duration::from_secs(1));
@@ -75,7 +77,8 @@ impl AbortHandle {
 
 /// # Cancelling from elsewhere
 impl<T> JoinHandle<T> {
-    /// Returns a handle that can only cancel the task: `Clone`, `Send` and `Sync`, of whatever type the result is.
+    /// Returns a handle that can only cancel the task: `Clone`, `Send` and `Sync`, of whatever type
+    /// the result is.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -90,12 +93,13 @@ impl<T> JoinHandle<T> {
         AbortHandle { task: self.task.clone().map(cancel) }
     }
 
-    /// Makes the handle [cancel](Self::cancel) its task when it is dropped, instead of detaching it. So code that is left early, by
-    /// `?`, a panic or a dropped future, leaves no task behind. A closure that runs goes on: tell it by a
-    /// [token](crate::CancellationToken). A second call changes nothing.
+    /// Makes the handle [cancel](Self::cancel) its task when it is dropped, instead of detaching
+    /// it. So code that is left early, by `?`, a panic or a dropped future, leaves no task behind.
+    /// A closure that runs goes on: tell it by a [token](crate::CancellationToken). A second call
+    /// changes nothing.
     ///
-    /// The drop runs the destructors of what it cancels: do not drop the handle with a lock that they take. A wait that takes the
-    /// handle ends this, since the task has ended then.
+    /// The drop runs the destructors of what it cancels: do not drop the handle with a lock that
+    /// they take. A wait that takes the handle ends this, since the task has ended then.
     ///
     /// ```
     /// # #[cfg(feature = "async")] {

@@ -1,7 +1,8 @@
-//! Results in the order in which tasks end: [`JoinSet`], and what [`Map`](crate::Map) shares with it.
+//! Results in the order in which tasks end: [`JoinSet`], and what [`Map`](crate::Map) shares with
+//! it.
 //!
-//! Handles are kept by numbers. Each is polled with a waker that sends its number through a channel. So a poll of all of them polls only
-//! those that were woken, or were not polled yet.
+//! Handles are kept by numbers. Each is polled with a waker that sends its number through a
+//! channel. So a poll of all of them polls only those that were woken, or were not polled yet.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -24,7 +25,8 @@ use crate::thread::identity;
 /// By the order in which they were submitted or added.
 pub(crate) type Handles<T> = Numbered<JoinHandle<T>>;
 
-/// The channel of the numbers of the handles to poll: those that were not polled yet, and those that were woken.
+/// The channel of the numbers of the handles to poll: those that were not polled yet, and those
+/// that were woken.
 pub(crate) struct ToPoll {
     sender: UnboundedSender<u64>,
     numbers: UnboundedReceiver<u64>,
@@ -54,7 +56,8 @@ impl ToPoll {
         let _ = self.sender.unbounded_send(number);
     }
 
-    /// Polls for the result of any of the handles, and removes that handle. Ready with `None` if there is none.
+    /// Polls for the result of any of the handles, and removes that handle. Ready with `None` if
+    /// there is none.
     pub(crate) fn poll<T>(
         &mut self,
         handles: &mut Handles<T>,
@@ -88,7 +91,8 @@ impl ToPoll {
         if let Some(result) = wait_until(handles, Some(Instant::now())) {
             return Some(result);
         }
-        // Law 10: a worker runs the oldest task that is not started. The poll below finds which handle has its result.
+        // Law 10: a worker runs the oldest task that is not started. The poll below finds which
+        // handle has its result.
         let _ = identity().is_some()
             && !has_passed(deadline)
             && handles.iter_mut().any(|(_, handle)| handle.run_if_unstarted());
@@ -96,11 +100,12 @@ impl ToPoll {
     }
 }
 
-/// A set of handles that gives the results in the order in which the tasks end. Of those that have ended before the set first asks for
-/// a result, the handles that were added first come first. The handles may be of any pools, views and groups, and of closures and futures.
+/// A set of handles that gives the results in the order in which the tasks end. Of those that have
+/// ended before the set first asks for a result, the handles that were added first come first. The
+/// handles may be of any pools, views and groups, and of closures and futures.
 ///
-/// Dropping the set [cancels](JoinHandle::cancel) the tasks that are left in it. Running closures go on; let them look at a
-/// [token](crate::CancellationToken).
+/// Dropping the set [cancels](JoinHandle::cancel) the tasks that are left in it. Running closures
+/// go on; let them look at a [token](crate::CancellationToken).
 ///
 /// A race: the first success wins, and the rest is cancelled.
 ///
@@ -119,10 +124,12 @@ impl ToPoll {
 /// assert!(winner.unwrap().starts_with("from"));
 /// ```
 ///
-/// In async code it is a stream: `while let Some(result) = set.next().await`, with `futures::StreamExt`. (In tokio's words,
-/// [`push`](Self::push) of a pool's handle is `spawn`, and that `next` is `join_next`.)
+/// In async code it is a stream: `while let Some(result) = set.next().await`, with
+/// `futures::StreamExt`. (In tokio's words, [`push`](Self::push) of a pool's handle is `spawn`, and
+/// that `next` is `join_next`.)
 ///
-/// For one function over many inputs, [`ThreadPool::map`](crate::ThreadPool::map) submits them by and by.
+/// For one function over many inputs, [`ThreadPool::map`](crate::ThreadPool::map) submits them by
+/// and by.
 #[must_use = "dropping a set cancels its tasks"]
 pub struct JoinSet<T> {
     handles: Handles<T>,
@@ -158,14 +165,17 @@ impl<T> JoinSet<T> {
         self.to_poll.send(self.handles.push(handle));
     }
 
-    /// Blocks until the next task has ended, removes it from the set and returns its result: a value, or a panic, "cancelled" or
-    /// "expired". `None` if the set is empty.
+    /// Blocks until the next task has ended, removes it from the set and returns its result: a
+    /// value, or a panic, "cancelled" or "expired". `None` if the set is empty.
     ///
-    /// If no task has ended yet, a worker first [runs one](crate::guide::blocking#tasks-that-wait-for-tasks) of those of its own pool
-    /// that no worker has started, the oldest. Otherwise it waits in a [blocking region](crate::blocking()).
+    /// If no task has ended yet, a worker first [runs
+    /// one](crate::guide::blocking#tasks-that-wait-for-tasks) of those of its own pool that no
+    /// worker has started, the oldest. Otherwise it waits in a [blocking
+    /// region](crate::blocking()).
     ///
     /// # Panics
-    /// If a poll of one of the handles had returned its result before it was added. Polls of the set panic then, too.
+    /// If a poll of one of the handles had returned its result before it was added. Polls of the
+    /// set panic then, too.
     ///
     /// ```
     /// use elastipool::{JoinSet, ThreadPool};
@@ -185,8 +195,9 @@ impl<T> JoinSet<T> {
         self.to_poll.wait(&mut self.handles, None, Dependency::Other).expect(NO_LIMIT)
     }
 
-    /// Like [`next_finished`](Self::next_finished), but blocks for at most `timeout`. Returns `None` if no task has ended in time: then
-    /// the set is as before. `Some(None)` if the set is empty.
+    /// Like [`next_finished`](Self::next_finished), but blocks for at most `timeout`. Returns
+    /// `None` if no task has ended in time: then the set is as before. `Some(None)` if the set is
+    /// empty.
     ///
     /// A worker begins no task after the timeout, and ends the one that it runs.
     ///
@@ -215,8 +226,9 @@ impl<T> JoinSet<T> {
         self.to_poll.wait(&mut self.handles, deadline, Dependency::Other)
     }
 
-    /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The same as `poll_next` of the set's
-    /// [`Stream`], for code without the crate `futures`. The last poll's waker is woken when a task ends.
+    /// Polls for the next result: [`next_finished`](Self::next_finished) for async code. The same
+    /// as `poll_next` of the set's [`Stream`], for code without the crate `futures`. The last
+    /// poll's waker is woken when a task ends.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -241,7 +253,8 @@ impl<T> JoinSet<T> {
         self.to_poll.poll(&mut self.handles, context)
     }
 
-    /// Cancels all tasks of the set, as [`JoinHandle::cancel`] does each. Their results are still to be taken.
+    /// Cancels all tasks of the set, as [`JoinHandle::cancel`] does each. Their results are still
+    /// to be taken.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();

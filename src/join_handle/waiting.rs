@@ -14,18 +14,21 @@ use crate::task::expiry::Expiry;
 use crate::wait::{is_own_task, run_awaited_task};
 
 /// The panic of a wait that would never return.
-const IS_OWN: &str = "a task waits for its own handle, which resolves when the task is gone: it would wait for its own end";
+const IS_OWN: &str = "a task waits for its own handle, which resolves when the task is gone: it \
+    would wait for its own end";
 
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
-    /// Blocks until the task has ended and returns its value. On a worker of the task's pool, a task that has not been
-    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks).
+    /// Blocks until the task has ended and returns its value. On a worker of the task's pool, a
+    /// task that has not been started [runs on the calling
+    /// thread](crate::guide::blocking#tasks-that-wait-for-tasks).
     ///
     /// # Panics
     /// If the task panicked, resumes that panic. If the task was cancelled or expired, panics.
     /// [`try_await_complete`](Self::try_await_complete) returns an error in each of these cases.
     ///
-    /// Panics also if a poll has returned the result, or if the task itself waits, whose end it would wait for.
+    /// Panics also if a poll has returned the result, or if the task itself waits, whose end it
+    /// would wait for.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -43,14 +46,16 @@ impl<T> JoinHandle<T> {
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => resume_unwind(payload),
                 Err(error) => panic!(
-                    "await_complete has no value to return: {error}; `try_await_complete` returns this error"
+                    "await_complete has no value to return: {error}; `try_await_complete` returns \
+                     this error"
                 ),
             },
         }
     }
 
-    /// Blocks until the task has ended and returns its result. On a worker of the task's pool, a task that has not been
-    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks).
+    /// Blocks until the task has ended and returns its result. On a worker of the task's pool, a
+    /// task that has not been started [runs on the calling
+    /// thread](crate::guide::blocking#tasks-that-wait-for-tasks).
     ///
     /// # Errors
     /// If the task panicked, was cancelled or expired.
@@ -68,8 +73,9 @@ impl<T> JoinHandle<T> {
         self.wait(None).expect(NO_LIMIT)
     }
 
-    /// Blocks until the task has ended, for at most `timeout`. On a worker of the task's pool, a task that has not been
-    /// started [runs on the calling thread](crate::guide::blocking#tasks-that-wait-for-tasks), however long it takes: the
+    /// Blocks until the task has ended, for at most `timeout`. On a worker of the task's pool, a
+    /// task that has not been started [runs on the calling
+    /// thread](crate::guide::blocking#tasks-that-wait-for-tasks), however long it takes: the
     /// timeout bounds only the wait for a task that runs elsewhere. A timeout of zero runs nothing.
     ///
     /// # Errors
@@ -98,8 +104,8 @@ impl<T> JoinHandle<T> {
         self.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
-    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not block. The task may still
-    /// count as accepted work for a moment.
+    /// Returns whether the handle has resolved, to a value or an error. Then waiting does not
+    /// block. The task may still count as accepted work for a moment.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -113,18 +119,22 @@ impl<T> JoinHandle<T> {
         self.mailbox.lock().unwrap_or_else(PoisonError::into_inner).look(self.origin.expiry())
     }
 
-    /// Cancels the task, unless it is a running closure. Does not wait for a worker. The handle resolves when the task is gone: its
-    /// closure or future has been dropped, with all that it holds, and no thread runs it. So to wait for that, wait for the handle, or
-    /// `.await` it.
+    /// Cancels the task, unless it is a running closure. Does not wait for a worker. The handle
+    /// resolves when the task is gone: its closure or future has been dropped, with all that it
+    /// holds, and no thread runs it. So to wait for that, wait for the handle, or `.await` it.
     ///
-    /// - A task that is queued or waits for a slot of its [group](crate::TaskGroup::limit), or a future that is not being
-    ///   polled: this call drops it, with all that it holds, and its handle
-    ///   resolves to "cancelled". So the destructors run on the calling thread: do not hold a lock that they take. (In a
-    ///   destructor that runs so itself, 32 levels deep, the call leaves the task to a worker.)
-    /// - A future that is being polled: it is dropped when that poll returns, unless it is ready then.
-    /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to the result.
+    /// - A task that is queued or waits for a slot of its [group](crate::TaskGroup::limit), or a
+    ///   future that is not being polled: this call drops it, with all that it holds, and its
+    ///   handle resolves to "cancelled". So the destructors run on the calling thread: do not hold
+    ///   a lock that they take. (In a destructor that runs so itself, 32 levels deep, the call
+    ///   leaves the task to a worker.)
+    /// - A future that is being polled: it is dropped when that poll returns, unless it is ready
+    ///   then.
+    /// - A closure that runs, or a task that has ended: nothing changes, and the handle resolves to
+    ///   the result.
     /// - A task that was [handed back](crate::ThreadPool::shutdown_now): its new owner drops it.
-    /// - A task that has [expired](crate::ViewBuilder::queue_timeout): it is dropped, and the handle resolves to "expired".
+    /// - A task that has [expired](crate::ViewBuilder::queue_timeout): it is dropped, and the
+    ///   handle resolves to "expired".
     ///
     /// ```
     /// # #[cfg(feature = "async")] {
@@ -141,15 +151,19 @@ impl<T> JoinHandle<T> {
         }
     }
 
-    /// [Cancels](Self::cancel) the task and blocks until it is gone. Of a closure that runs, waits for the end.
+    /// [Cancels](Self::cancel) the task and blocks until it is gone. Of a closure that runs, waits
+    /// for the end.
     ///
-    /// A worker waits in a [blocking region](crate::blocking()). In async code, call `cancel`, then `.await` the handle.
+    /// A worker waits in a [blocking region](crate::blocking()). In async code, call `cancel`, then
+    /// `.await` the handle.
     ///
     /// # Errors
-    /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as the error.
+    /// "Cancelled", unless the task ended by itself: then this returns its value, or its panic as
+    /// the error.
     ///
     /// # Panics
-    /// If a poll of the handle has returned the result, or in the task itself, which would wait for its own end.
+    /// If a poll of the handle has returned the result, or in the task itself, which would wait for
+    /// its own end.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -165,8 +179,8 @@ impl<T> JoinHandle<T> {
         self.try_await_complete()
     }
 
-    /// Blocks for the result until `deadline`, or without a limit if there is none. Before the deadline, first runs an
-    /// unstarted task.
+    /// Blocks for the result until `deadline`, or without a limit if there is none. Before the
+    /// deadline, first runs an unstarted task.
     #[track_caller]
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
         self.assert_not_taken();
@@ -185,7 +199,8 @@ impl<T> JoinHandle<T> {
         self.wait_for_others(deadline)
     }
 
-    /// Runs the task if it was not started, and the calling thread is a worker of its pool. Returns whether the handle has resolved then.
+    /// Runs the task if it was not started, and the calling thread is a worker of its pool. Returns
+    /// whether the handle has resolved then.
     pub(crate) fn run_if_unstarted(&mut self) -> bool {
         if let Some(task) = &self.task {
             run_awaited_task(&self.origin, task);

@@ -1,4 +1,5 @@
-//! What the keeper ends at a certain time, whatever the workers do and whether a thread waits: groups with a deadline.
+//! What the keeper ends at a certain time, whatever the workers do and whether a thread waits:
+//! groups with a deadline.
 
 use std::collections::VecDeque;
 use std::sync::Weak;
@@ -15,8 +16,8 @@ pub(crate) trait Expires: Send + Sync {
 /// A deadline, and the address of what has it.
 pub(crate) type DeadlineKey = (Instant, usize);
 
-/// See the [module's documentation](self). In the order of the keys. Mostly, the latest is added and one of the earliest removed, which
-/// moves few others.
+/// See the [module's documentation](self). In the order of the keys. Mostly, the latest is added
+/// and one of the earliest removed, which moves few others.
 #[derive(Default)]
 pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn Expires>)>>);
 

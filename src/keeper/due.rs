@@ -1,5 +1,6 @@
-//! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain state, which the pool has; what
-//! is done with it stands in `keeper.rs`, `stall.rs`, `measured.rs` and `deferred.rs`.
+//! What the keeper knows: when each of its jobs is due, and what it saw when it last looked. Plain
+//! state, which the pool has; what is done with it stands in `keeper.rs`, `stall.rs`, `measured.rs`
+//! and `deferred.rs`.
 
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
@@ -10,11 +11,13 @@ use crate::crew::{Asleep, Controller};
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Hint, Mutex, Ordering};
 
-/// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or a poll that has woken a future. Few
-/// polls last as long, and a thousand looks a second cost little.
+/// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or
+/// a poll that has woken a future. Few polls last as long, and a thousand looks a second cost
+/// little.
 pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
-/// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line where the keeper runs it.
+/// What the keeper does. A new kind needs a place in [`ALL`](Self::ALL), and a line where the
+/// keeper runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeeperJob {
     /// Ask for a refused thread again.
@@ -23,8 +26,8 @@ pub(crate) enum KeeperJob {
     Stalls,
     /// Look for woken futures that wait for a poll which does not end.
     Deferred,
-    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled), and how many workers are awake,
-    /// under [`Growth::Measured`](crate::Growth::Measured).
+    /// Look whether queued tasks make progress, under [`Growth::Stalled`](crate::Growth::Stalled),
+    /// and how many workers are awake, under [`Growth::Measured`](crate::Growth::Measured).
     Growth,
     /// Cancel groups whose deadlines have passed.
     Deadlines,
@@ -69,7 +72,8 @@ pub(crate) struct KeeperState {
     pub(crate) has_helper: bool,
     /// What the helper runs next.
     pub(crate) user_code: Vec<UserCode>,
-    /// The futures that wait for the end of the pool. There is a keeper or a helper while there are any.
+    /// The futures that wait for the end of the pool. There is a keeper or a helper while there are
+    /// any.
     pub(crate) ends: Vec<End>,
 }
 
@@ -86,7 +90,8 @@ impl Keeper {
         Keeper { parker: Parker::new(), helper: Parker::new(), state: Mutex::new(state) }
     }
 
-    /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done once.
+    /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done
+    /// once.
     pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
         let mut state = self.state.lock();
         let first = state.due.iter().flatten().min().copied();
@@ -94,7 +99,8 @@ impl Keeper {
         *due = Some(due.map_or(at, |due| cmp::min(due, at)));
         drop(state);
         if first.is_none_or(|first| at < first) {
-            // Race 42: asked for first. The keeper looks before it parks, or the signal ends the park.
+            // Race 42: asked for first. The keeper looks before it parks, or the signal ends the
+            // park.
             self.parker.recheck();
         }
     }
@@ -143,7 +149,8 @@ impl KeeperState {
 pub(crate) struct Deferred {
     /// Whether a future was left behind since the last look.
     pub(crate) has_come: Hint,
-    /// The workers with woken futures at the last look: their slots, and the numbers of their requests.
+    /// The workers with woken futures at the last look: their slots, and the numbers of their
+    /// requests.
     pub(crate) seen: Mutex<Vec<(usize, usize)>>,
 }
 
@@ -162,7 +169,8 @@ pub(crate) struct Progress {
     taken: usize,
     /// How many workers the next look starts, if there was no progress.
     step: usize,
-    /// How many of the workers that were started have taken no task yet. Their first ones are no progress of the others.
+    /// How many of the workers that were started have taken no task yet. Their first ones are no
+    /// progress of the others.
     expected: usize,
     /// Whether there was progress between the two looks before.
     had_progress: bool,
@@ -188,19 +196,21 @@ impl Progress {
         let expected = self.expected - progress;
         let starts = cmp::min(self.step, queued.saturating_sub(expected));
         self.step = self.step.saturating_mul(2);
-        // Halved each time: a worker that takes nothing must not hide the others' progress for ever.
+        // Halved each time: a worker that takes nothing must not hide the others' progress for
+        // ever.
         self.expected = expected / 2 + starts;
         starts
     }
 }
 
-/// What the keeper knows of the workers under [`Growth::Measured`](crate::Growth::Measured). See `measured.rs`.
+/// What the keeper knows of the workers under [`Growth::Measured`](crate::Growth::Measured). See
+/// `measured.rs`.
 #[derive(Default)]
 pub(crate) struct Sizing {
     /// Whether a measurement is asked for.
     pub(crate) is_asked: AtomicBool,
-    /// Whether a task was rejected for capacity since the last measurement. A rejection that is overlooked is followed by others, if more
-    /// workers are needed.
+    /// Whether a task was rejected for capacity since the last measurement. A rejection that is
+    /// overlooked is followed by others, if more workers are needed.
     pub(crate) has_rejected: Hint,
     /// Not before this.
     pub(crate) earliest: Mutex<Option<Instant>>,

@@ -29,7 +29,8 @@ fn submit_versus_a_full_queue() {
     }
 }
 
-/// A task is cancelled while a worker takes its entry, and another task needs the permit. In the end all permits are free, and no more.
+/// A task is cancelled while a worker takes its entry, and another task needs the permit. In the
+/// end all permits are free, and no more.
 #[test]
 fn a_cancelled_task_versus_its_entry() {
     for capacity in [0, 1] {
@@ -65,8 +66,8 @@ fn two_submitters_versus_a_full_queue() {
     });
 }
 
-/// Two submitters wait for a permit while two are released, and keep theirs. The second one is released while the first submitter
-/// wakes up, or while neither waits yet.
+/// Two submitters wait for a permit while two are released, and keep theirs. The second one is
+/// released while the first submitter wakes up, or while neither waits yet.
 #[test]
 fn each_free_permit_is_granted() {
     explore(3, each_permit_is_granted);
@@ -89,7 +90,8 @@ fn each_permit_is_granted() {
     assert!(!capacity.try_acquire(&sizes));
 }
 
-/// Two futures wait, of which one is not polled while two permits are released: each is granted one.
+/// Two futures wait, of which one is not polled while two permits are released: each is granted
+/// one.
 #[test]
 fn a_future_that_is_not_polled_versus_releases() {
     explore(3, || {
@@ -138,7 +140,8 @@ fn a_future_that_gives_up_versus_a_release() {
     });
 }
 
-/// A future waits for a permit while a task ends, and submits by it to a pool that is closed meanwhile.
+/// A future waits for a permit while a task ends, and submits by it to a pool that is closed
+/// meanwhile.
 #[test]
 fn ready_versus_a_full_queue() {
     explore(2, || {

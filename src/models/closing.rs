@@ -124,8 +124,8 @@ fn quiet_versus_the_last_task() {
     });
 }
 
-/// Race 42: the last worker leaves the waker of a future to the keeper, which starts the helper, or calls the waker if that is refused. All
-/// leave.
+/// Race 42: the last worker leaves the waker of a future to the keeper, which starts the helper, or
+/// calls the waker if that is refused. All leave.
 #[test]
 fn quiet_versus_the_end_of_the_keeper() {
     for is_refused in [false, true] {
@@ -144,7 +144,8 @@ fn quiet_versus_the_end_of_the_keeper() {
     }
 }
 
-/// Race 42: a worker leaves a waker to the keeper, while another thread starts the helper, which has looked before.
+/// Race 42: a worker leaves a waker to the keeper, while another thread starts the helper, which
+/// has looked before.
 #[test]
 fn quiet_versus_the_start_of_the_helper() {
     explore(1, || {

@@ -135,7 +135,8 @@ fn an_abandoned_future_releases_the_last_worker() {
     });
 }
 
-/// Race 4: a foreign thread drops the last waker of a closed pool's last future, and two workers rest. Both leave.
+/// Race 4: a foreign thread drops the last waker of a closed pool's last future, and two workers
+/// rest. Both leave.
 #[test]
 fn an_abandoned_future_ends_a_closed_pool() {
     explore(0, || {
@@ -169,8 +170,8 @@ impl Drop for DroppedBy {
     }
 }
 
-/// Race 46: two threads drop the last wakers of a future. A worker drops the future, not one of them, whether or not its poll has
-/// returned, and before a join does.
+/// Race 46: two threads drop the last wakers of a future. A worker drops the future, not one of
+/// them, whether or not its poll has returned, and before a join does.
 #[test]
 fn the_last_wakers_versus_a_poll() {
     explore(2, || {
@@ -197,8 +198,8 @@ fn the_last_wakers_versus_a_poll() {
     });
 }
 
-/// The last future of a scope is woken from outside while the scope's thread begins to wait, or polls it: the scope ends after it, and
-/// sees what it wrote.
+/// The last future of a scope is woken from outside while the scope's thread begins to wait, or
+/// polls it: the scope ends after it, and sees what it wrote.
 #[test]
 fn the_end_of_a_scope_versus_a_wake_of_its_last_future() {
     explore(2, || {
@@ -229,8 +230,8 @@ fn the_end_of_a_scope_versus_a_wake_of_its_last_future() {
     });
 }
 
-/// Race 24: the body of a scope panics while a worker polls its future for the first time, or its thread does. The future is dropped
-/// before the scope unwinds, though it has a waker.
+/// Race 24: the body of a scope panics while a worker polls its future for the first time, or its
+/// thread does. The future is dropped before the scope unwinds, though it has a waker.
 #[test]
 fn a_scope_that_panics_versus_a_poll() {
     struct DropsInto<'a>(&'a Relaxed);
@@ -264,7 +265,8 @@ fn a_scope_that_panics_versus_a_poll() {
     });
 }
 
-/// Race 46: the last waker of a future is dropped while its handle cancels it. It is in the queue once.
+/// Race 46: the last waker of a future is dropped while its handle cancels it. It is in the queue
+/// once.
 #[test]
 fn the_last_waker_versus_cancel() {
     explore(1, || {
@@ -295,7 +297,8 @@ fn the_last_waker_versus_cancel() {
     });
 }
 
-/// Race 46: the last waker of a future is dropped while a shutdown cancels it, and a worker takes it. Its handle is settled once.
+/// Race 46: the last waker of a future is dropped while a shutdown cancels it, and a worker takes
+/// it. Its handle is settled once.
 #[test]
 fn the_last_waker_versus_shutdown_now() {
     explore(1, || {
@@ -320,7 +323,8 @@ fn the_last_waker_versus_shutdown_now() {
     });
 }
 
-/// Returns the handle of a future that waits for a wake, the flag that makes it ready, and its waker.
+/// Returns the handle of a future that waits for a wake, the flag that makes it ready, and its
+/// waker.
 fn pending_future(pool: &ThreadPool) -> (JoinHandle<()>, Arc<AtomicBool>, Waker) {
     let ready = Arc::new(AtomicBool::new(false));
     let slot = Arc::new(Mutex::new(None::<Waker>));
@@ -352,8 +356,9 @@ fn wake_versus_cancel_versus_shutdown() {
     });
 }
 
-/// Race 16: the thread that wakes a future is slower than the future's cancellation and the shutdown. The entry that it pushes is
-/// stale, and it starts no thread for that in a pool that is over.
+/// Race 16: the thread that wakes a future is slower than the future's cancellation and the
+/// shutdown. The entry that it pushes is stale, and it starts no thread for that in a pool that is
+/// over.
 #[test]
 fn a_slow_wake_versus_shutdown() {
     explore(1, || {
@@ -420,7 +425,8 @@ fn cancel_and_wait_versus_run() {
     });
 }
 
-/// Counts its drop out of the model's sight, which does not see that the channel of a result orders it.
+/// Counts its drop out of the model's sight, which does not see that the channel of a result orders
+/// it.
 struct CountedDrop(Arc<DropCount>);
 
 type DropCount = std::sync::atomic::AtomicUsize;

@@ -76,8 +76,9 @@ fn a_task_submits_to_its_scope() {
     });
 }
 
-/// A thread outside opens two scopes. It runs the first one's task, or the worker does. The worker must start the second one's,
-/// which may rely on the first one's entry if the queue holds none, while the worker takes that entry.
+/// A thread outside opens two scopes. It runs the first one's task, or the worker does. The worker
+/// must start the second one's, which may rely on the first one's entry if the queue holds none,
+/// while the worker takes that entry.
 #[test]
 fn a_scope_after_another_one() {
     for capacity in [None, Some(0)] {
@@ -99,8 +100,8 @@ fn a_scope_after_another_one() {
     }
 }
 
-/// Two threads add a task to a list, and one entry is left over: one of the tasks relies on it, unless a third thread takes it
-/// before. There is an entry for each task.
+/// Two threads add a task to a list, and one entry is left over: one of the tasks relies on it,
+/// unless a third thread takes it before. There is an entry for each task.
 #[test]
 fn two_tasks_rely_on_one_entry() {
     explore(2, || {
@@ -145,8 +146,8 @@ impl Drop for Captured {
     }
 }
 
-/// An immediate shutdown while a scope submits: the scope ends in any case. The task's handle resolves when what the task has captured is
-/// gone.
+/// An immediate shutdown while a scope submits: the scope ends in any case. The task's handle
+/// resolves when what the task has captured is gone.
 #[test]
 fn shutdown_now_versus_a_scope() {
     explore(2, || {
@@ -240,8 +241,8 @@ fn cancel_versus_submit_to_a_group() {
     });
 }
 
-/// A group is cancelled while a worker takes its tasks and another thread waits for it. Each task runs or is dropped, once, and
-/// the entries that are left count for nothing.
+/// A group is cancelled while a worker takes its tasks and another thread waits for it. Each task
+/// runs or is dropped, once, and the entries that are left count for nothing.
 #[test]
 fn cancel_versus_its_worker_and_a_waiter() {
     explore(2, || {
@@ -320,8 +321,8 @@ fn a_deadline_versus_a_task() {
     });
 }
 
-/// Race 48: a worker drops the group's task, and the next round begins, while the canceller takes the group's tasks. It has
-/// cancelled one round only.
+/// Race 48: a worker drops the group's task, and the next round begins, while the canceller takes
+/// the group's tasks. It has cancelled one round only.
 #[test]
 fn the_next_round_versus_cancel() {
     explore(2, || {

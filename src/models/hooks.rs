@@ -5,7 +5,8 @@ use super::{
     thread,
 };
 
-/// Race 1, the end of a search before a start hook: the first worker's start hook needs the second of two tasks. Another worker runs it.
+/// Race 1, the end of a search before a start hook: the first worker's start hook needs the second
+/// of two tasks. Another worker runs it.
 #[test]
 fn a_slow_start_hook_versus_submit() {
     explore_both(1, 1, || {
@@ -48,7 +49,8 @@ fn interdependent_tasks_with_hooks() {
     });
 }
 
-/// The only worker retires, and its stop hook needs a task that is submitted meanwhile. Its successor runs it.
+/// The only worker retires, and its stop hook needs a task that is submitted meanwhile. Its
+/// successor runs it.
 #[test]
 fn a_slow_stop_hook_versus_submit() {
     explore_both(2, 2, || {
@@ -93,8 +95,8 @@ fn recycle_with_hooks() {
     });
 }
 
-/// Race 8: a worker takes the entry of a task while the waiting worker claims the task. The one that runs it enters the
-/// context, and the other does not.
+/// Race 8: a worker takes the entry of a task while the waiting worker claims the task. The one
+/// that runs it enters the context, and the other does not.
 #[test]
 fn the_context_of_an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
@@ -120,7 +122,8 @@ fn the_context_of_an_awaited_task_versus_its_entry() {
     }
 }
 
-/// Race 42: the keeper falls asleep while the pool's last task ends. It leaves, or the shutdown would wait for it.
+/// Race 42: the keeper falls asleep while the pool's last task ends. It leaves, or the shutdown
+/// would wait for it.
 #[test]
 fn the_keeper_versus_the_end_of_the_pool() {
     explore(2, || {

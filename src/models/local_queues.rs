@@ -49,8 +49,8 @@ fn a_task_submits_another_versus_spin() {
         builder.spins = true;
         let pool = builder.build();
         assert_eq!(pool.start_core_threads(), 2);
-        // The worker that ran this task may be the spinning one, without having rested. To wait for it here takes 45 times as
-        // many executions.
+        // The worker that ran this task may be the spinning one, without having rested. To wait for
+        // it here takes 45 times as many executions.
         pool.execute(|| ());
         let (inner, [outer, other]) = (pool.clone(), pair());
         pool.execute(move || {
@@ -61,8 +61,8 @@ fn a_task_submits_another_versus_spin() {
     });
 }
 
-/// Race 1, a steal: while a worker moves a stolen task, another one finds nothing and becomes idle. The owner has taken the third
-/// task. (shuttle's threads take only what is `Send`.)
+/// Race 1, a steal: while a worker moves a stolen task, another one finds nothing and becomes idle.
+/// The owner has taken the third task. (shuttle's threads take only what is `Send`.)
 #[cfg(not(elastipool_shuttle))]
 #[test]
 fn a_stolen_batch_is_passed_on() {
@@ -98,8 +98,8 @@ fn a_stolen_batch_is_passed_on() {
     });
 }
 
-/// Race 22: a worker pushes a future that has yielded, and then takes the only task of the injector. Another worker that
-/// looks at the queues meanwhile finds one of the two.
+/// Race 22: a worker pushes a future that has yielded, and then takes the only task of the
+/// injector. Another worker that looks at the queues meanwhile finds one of the two.
 #[test]
 fn a_look_versus_a_yield() {
     explore_as(Configuration::Shipped, 3, || {
@@ -124,8 +124,8 @@ fn a_look_versus_a_yield() {
     });
 }
 
-/// A future that yields overflows to the injector, because a stealer is in the worker's full local queue. The worker
-/// takes from that queue next, so it must notify another one.
+/// A future that yields overflows to the injector, because a stealer is in the worker's full local
+/// queue. The worker takes from that queue next, so it must notify another one.
 #[test]
 fn an_overflow_versus_a_stealer() {
     explore(3, || {
@@ -351,8 +351,8 @@ fn shutdown_now_versus_submit_from_inside() {
     }
 }
 
-/// Race 24: a stealer moves an item to a local queue that the drain has passed, and the owner takes the last one of the
-/// queue that it was in. Only what the two took for themselves is left to them.
+/// Race 24: a stealer moves an item to a local queue that the drain has passed, and the owner takes
+/// the last one of the queue that it was in. Only what the two took for themselves is left to them.
 #[test]
 fn a_drain_versus_a_steal() {
     explore(2, || {

@@ -1,5 +1,5 @@
-//! `Growth::Measured`: the number of workers that may run changes, and who asks for the measurement that changes it. In a model
-//! every worker sleeps when it is measured.
+//! `Growth::Measured`: the number of workers that may run changes, and who asks for the measurement
+//! that changes it. In a model every worker sleeps when it is measured.
 
 #[cfg(feature = "async")]
 use std::task::Poll;
@@ -23,7 +23,8 @@ fn allow(pool: &ThreadPool, number: usize) {
     shared.look();
 }
 
-/// Races 1 and 15: the only worker that may run waits, unseen by the pool, for a task that is submitted while another one is allowed.
+/// Races 1 and 15: the only worker that may run waits, unseen by the pool, for a task that is
+/// submitted while another one is allowed.
 #[test]
 fn a_raised_number_versus_submit() {
     explore(1, || {
@@ -39,8 +40,8 @@ fn a_raised_number_versus_submit() {
     });
 }
 
-/// Of two workers one must go idle at the end of its task, while tasks are submitted. They all run. No preemptions: with one the
-/// model would take minutes.
+/// Of two workers one must go idle at the end of its task, while tasks are submitted. They all run.
+/// No preemptions: with one the model would take minutes.
 #[test]
 fn a_lowered_number_versus_submit_and_rest() {
     explore(0, || {
@@ -56,8 +57,9 @@ fn a_lowered_number_versus_submit_and_rest() {
     });
 }
 
-/// Race 1: the number is lowered while two tasks run, which wait, unseen by the pool, for a task of a view with a reserve. The worker of
-/// the view's first task rests because more run than may, while the second task is submitted.
+/// Race 1: the number is lowered while two tasks run, which wait, unseen by the pool, for a task of
+/// a view with a reserve. The worker of the view's first task rests because more run than may,
+/// while the second task is submitted.
 #[test]
 fn a_reserved_place_beside_more_than_may_run() {
     explore(1, || {
@@ -82,8 +84,8 @@ fn a_reserved_place_beside_more_than_may_run() {
     });
 }
 
-/// Tasks that submit to their pool's full queue: one of them may wait, in a region in which another worker runs, and the others exceed
-/// the capacity.
+/// Tasks that submit to their pool's full queue: one of them may wait, in a region in which another
+/// worker runs, and the others exceed the capacity.
 #[test]
 fn a_worker_does_not_wait_for_capacity_beside_another_one() {
     explore(1, || {
@@ -129,14 +131,15 @@ fn the_last_measurement_versus_submit() {
     the_last_look_versus_submit(0, measured);
 }
 
-/// A measurement allows the worker whose thread is refused. The measurements after that leave it to the keeper's other job.
+/// A measurement allows the worker whose thread is refused. The measurements after that leave it to
+/// the keeper's other job.
 #[test]
 fn a_refused_thread_is_asked_for_again() {
     the_keeper_asks_again(0, measured);
 }
 
-/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has yielded, so no worker was notified of
-/// it, and the other worker waits for it, unseen by the pool.
+/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has
+/// yielded, so no worker was notified of it, and the other worker waits for it, unseen by the pool.
 #[cfg(feature = "async")]
 #[test]
 fn a_worker_above_a_lowered_number_asks_for_a_measurement() {

@@ -1,6 +1,6 @@
-//! Model checks of the protocol (`sched/protocol.md`): real pools of one to three workers, in every interleaving up to a
-//! bound of preemptions, with every value that the memory model lets a load return. `cargo xtask
-//! models` runs them; `cargo xtask mutants` shows that they can fail.
+//! Model checks of the protocol (`sched/protocol.md`): real pools of one to three workers, in every
+//! interleaving up to a bound of preemptions, with every value that the memory model lets a load
+//! return. `cargo xtask models` runs them; `cargo xtask mutants` shows that they can fail.
 //!
 //! One file for each subject. Helpers that several of them use stand here.
 //!
@@ -49,7 +49,8 @@ use crate::{Builder, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Of the requests that a worker of a shipped pool makes in a model, one checks a stalled worker and one the injectors.
+/// Of the requests that a worker of a shipped pool makes in a model, one checks a stalled worker
+/// and one the injectors.
 const INTERVAL: usize = 5;
 
 /// What the pools of a model have.
@@ -57,7 +58,8 @@ const INTERVAL: usize = 5;
 enum Configuration {
     /// Neither local queues nor spinning: few steps, which leaves room for more preemptions.
     Reduced,
-    /// Both, as in every pool of a user that has no bounded queue. The checks at intervals come soon.
+    /// Both, as in every pool of a user that has no bounded queue. The checks at intervals come
+    /// soon.
     Shipped,
 }
 
@@ -66,11 +68,13 @@ std::thread_local! {
     #[cfg(elastipool_shuttle)]
     static SEED: Cell<u64> = const { Cell::new(0) };
 
-    /// That of the model which the thread explores. All threads of a model run on one thread of the system.
+    /// That of the model which the thread explores. All threads of a model run on one thread of the
+    /// system.
     static CONFIGURATION: Cell<Configuration> = const { Cell::new(Configuration::Reduced) };
 }
 
-/// Explores a model of reduced pools, with at most `preemptions` unless the environment says otherwise.
+/// Explores a model of reduced pools, with at most `preemptions` unless the environment says
+/// otherwise.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {
     explore_as(Configuration::Reduced, preemptions, model);
 }
@@ -122,14 +126,16 @@ fn explore_as(
 fn check(preemptions: usize, model: impl Fn() + Send + Sync + 'static) -> String {
     let mut builder = loom::model::Builder::new();
     let preemptions = *builder.preemption_bound.get_or_insert(preemptions);
-    // Bounds the steps of one execution. loom's own bound of 1000 is too low for the longest models.
+    // Bounds the steps of one execution. loom's own bound of 1000 is too low for the longest
+    // models.
     builder.max_branches = builder.max_branches.max(5000);
     builder.check(model);
     format!("with {preemptions} preemptions")
 }
 
-/// Runs random schedules, each with a seed of its own, which is printed when one fails. Half of them prefer threads by random
-/// priorities, which change a few times (probabilistic concurrency testing: Burckhardt et al., ASPLOS 2010).
+/// Runs random schedules, each with a seed of its own, which is printed when one fails. Half of
+/// them prefer threads by random priorities, which change a few times (probabilistic concurrency
+/// testing: Burckhardt et al., ASPLOS 2010).
 #[cfg(elastipool_shuttle)]
 fn check(_: usize, model: impl Fn() + Send + Sync + 'static) -> String {
     use loom::scheduler::{PctScheduler, RandomScheduler, Scheduler};

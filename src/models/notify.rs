@@ -25,7 +25,8 @@ fn parker_does_not_lose_a_signal() {
     });
 }
 
-/// Race 1, a worker becomes idle: submit versus idle, one producer; join versus the last task: its writes are visible.
+/// Race 1, a worker becomes idle: submit versus idle, one producer; join versus the last task: its
+/// writes are visible.
 #[test]
 fn submit_versus_idle() {
     explore_both(3, 2, || {
@@ -86,7 +87,8 @@ fn two_submitters_versus_idle() {
     });
 }
 
-/// Race 1, the end of a search. Two tasks that need each other: the second must not wait behind the first.
+/// Race 1, the end of a search. Two tasks that need each other: the second must not wait behind the
+/// first.
 #[test]
 fn interdependent_tasks_get_a_worker_each() {
     explore_both(2, 1, || {
@@ -96,9 +98,9 @@ fn interdependent_tasks_get_a_worker_each() {
     });
 }
 
-/// Two threads are starting at once. Each of two tasks that need each other gets one of
-/// them, and no third thread is started.
-/// Only reduced: with local queues the model would take minutes, and the race is about tasks in the injector.
+/// Two threads are starting at once. Each of two tasks that need each other gets one of them, and
+/// no third thread is started. Only reduced: with local queues the model would take minutes, and
+/// the race is about tasks in the injector.
 #[test]
 fn no_more_threads_come_than_tasks() {
     /// Whether two were starting at once, in any execution.
@@ -117,16 +119,17 @@ fn no_more_threads_come_than_tasks() {
     assert!(BOTH.load(std::sync::atomic::Ordering::Relaxed));
 }
 
-/// Two tasks that need each other, and two idle workers. The submitter of the second one relies on the worker that was woken for the
-/// first one, and has not taken it yet. That worker wakes the other one, and no thread is started for the task that the other one is
-/// about to take.
+/// Two tasks that need each other, and two idle workers. The submitter of the second one relies on
+/// the worker that was woken for the first one, and has not taken it yet. That worker wakes the
+/// other one, and no thread is started for the task that the other one is about to take.
 #[test]
 fn a_submitter_relies_on_a_woken_worker() {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Whether a submission has woken no worker for that reason, in any execution.
     static HAS_RELIED: AtomicBool = AtomicBool::new(false);
-    /// Whether the first task ran before the worker for the second one had taken it, in any execution.
+    /// Whether the first task ran before the worker for the second one had taken it, in any
+    /// execution.
     static IS_ALONE: AtomicBool = AtomicBool::new(false);
 
     explore_both(1, 0, || {
@@ -155,8 +158,9 @@ fn a_submitter_relies_on_a_woken_worker() {
     assert!(HAS_RELIED.load(Ordering::Relaxed) && IS_ALONE.load(Ordering::Relaxed));
 }
 
-/// Race 1, a worker that was woken rests again: the other worker has taken the task that it was woken for, and waits for the next one.
-/// The submitter of that one may still rely on the woken worker.
+/// Race 1, a worker that was woken rests again: the other worker has taken the task that it was
+/// woken for, and waits for the next one. The submitter of that one may still rely on the woken
+/// worker.
 #[test]
 fn a_woken_worker_finds_nothing() {
     explore_both(1, 0, || {
@@ -181,7 +185,8 @@ fn a_woken_worker_finds_nothing() {
     });
 }
 
-/// Race 1, a refused start: the second thread is refused while the first, which takes both tasks, is starting.
+/// Race 1, a refused start: the second thread is refused while the first, which takes both tasks,
+/// is starting.
 #[test]
 fn a_refused_thread_while_another_comes() {
     explore(1, || {
@@ -197,8 +202,8 @@ fn a_refused_thread_while_another_comes() {
     });
 }
 
-/// Two tasks that need each other. The second one's worker is started by its submission, or by the first worker if that
-/// one finds the task first.
+/// Two tasks that need each other. The second one's worker is started by its submission, or by the
+/// first worker if that one finds the task first.
 #[test]
 fn a_start_below_core_versus_the_first_worker() {
     explore_both(1, 1, || {
@@ -208,8 +213,8 @@ fn a_start_below_core_versus_the_first_worker() {
     });
 }
 
-/// While a submission starts the second worker, another submitter's task relies on that worker, or starts one too. The
-/// first worker waits for that task.
+/// While a submission starts the second worker, another submitter's task relies on that worker, or
+/// starts one too. The first worker waits for that task.
 #[test]
 fn a_task_relies_on_a_start_below_core() {
     explore_both(0, 0, || {
@@ -244,8 +249,8 @@ fn a_refused_start_below_core_is_tried_again() {
     });
 }
 
-/// The thread that a submission starts is refused once. Its task gets another one, and so does the task after it: nothing
-/// relies on the refused one any more.
+/// The thread that a submission starts is refused once. Its task gets another one, and so does the
+/// task after it: nothing relies on the refused one any more.
 #[test]
 fn a_refused_start_below_core_leaves_nothing_behind() {
     explore(0, || {
@@ -273,8 +278,8 @@ fn a_woken_worker_wakes_the_next() {
     });
 }
 
-/// Race 1, a refused start: the first one is refused while another submitter's succeeds. The tasks that relied on
-/// the refused one get a worker each.
+/// Race 1, a refused start: the first one is refused while another submitter's succeeds. The tasks
+/// that relied on the refused one get a worker each.
 #[test]
 fn a_refused_first_start_versus_submit() {
     explore(1, || {
@@ -299,7 +304,8 @@ fn a_refused_first_start_versus_submit() {
     });
 }
 
-/// As above. The other submitter's first task needs its second one, which relied on the refused start.
+/// As above. The other submitter's first task needs its second one, which relied on the refused
+/// start.
 #[test]
 fn a_refused_first_start_versus_two_submissions() {
     explore_both(1, 1, || {
@@ -328,8 +334,8 @@ fn a_refused_first_start_versus_two_submissions() {
     });
 }
 
-/// The keeper asks again for a thread that was refused, and once more when that was refused too. All workers wait for the queued
-/// task, unseen by the pool, and nothing is submitted.
+/// The keeper asks again for a thread that was refused, and once more when that was refused too.
+/// All workers wait for the queued task, unseen by the pool, and nothing is submitted.
 #[test]
 fn a_refused_thread_is_asked_for_again() {
     the_keeper_asks_again(1, || pool(0, 2));

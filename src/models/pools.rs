@@ -1,5 +1,6 @@
-//! Whole pools of three to five workers, with more tasks than a model can explore in every interleaving: random schedules, run by
-//! `cargo xtask schedules`. The other models run there as well.
+//! Whole pools of three to five workers, with more tasks than a model can explore in every
+//! interleaving: random schedules, run by `cargo xtask schedules`. The other models run there as
+//! well.
 
 use std::sync::atomic::AtomicUsize as Total;
 
@@ -9,8 +10,8 @@ use super::{
 };
 use crate::{Builder, ThreadPool, blocking};
 
-/// Runs a scenario on pools as they are shipped, and as the smaller models have them. All tasks have ended, and all threads have
-/// left, when it returns: otherwise it deadlocks.
+/// Runs a scenario on pools as they are shipped, and as the smaller models have them. All tasks
+/// have ended, and all threads have left, when it returns: otherwise it deadlocks.
 fn on_pools(
     core_size: usize,
     max_size: usize,

@@ -41,8 +41,8 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
     });
 }
 
-/// Race 1, a start that is not needed any more: a worker returns while its replacement is started. Tasks outside of regions never
-/// overlap.
+/// Race 1, a start that is not needed any more: a worker returns while its replacement is started.
+/// Tasks outside of regions never overlap.
 #[test]
 fn the_end_of_a_region_versus_a_start() {
     explore_both(2, 1, || {

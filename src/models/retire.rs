@@ -69,8 +69,9 @@ fn two_workers_retire_down_to_the_core() {
     });
 }
 
-/// Race 1, a worker leaves: retire versus submit at the limit. One worker leaves while the other waits for the new task.
-/// Only reduced: shipped it would take minutes. `local_queues::leave_versus_a_hook_that_submits` has local queues.
+/// Race 1, a worker leaves: retire versus submit at the limit. One worker leaves while the other
+/// waits for the new task. Only reduced: shipped it would take minutes.
+/// `local_queues::leave_versus_a_hook_that_submits` has local queues.
 #[test]
 fn leave_versus_submit() {
     explore(1, || {
@@ -103,8 +104,8 @@ fn a_higher_limit_versus_submit() {
     });
 }
 
-/// Race 15: the limit is lowered while two workers rest. No preemptions: without the recheck every order deadlocks, and
-/// with one preemption the model would take minutes.
+/// Race 15: the limit is lowered while two workers rest. No preemptions: without the recheck every
+/// order deadlocks, and with one preemption the model would take minutes.
 #[test]
 fn a_lower_limit_versus_rest() {
     explore(0, || {
@@ -168,7 +169,8 @@ fn another_core_size_versus_retire() {
     }
 }
 
-/// Each task uses up its worker's quota while another is submitted, so each has a worker of its own.
+/// Each task uses up its worker's quota while another is submitted, so each has a worker of its
+/// own.
 #[test]
 fn recycle_versus_submit() {
     explore_both(2, 2, || {

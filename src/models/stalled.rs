@@ -31,7 +31,8 @@ pub(super) fn pass_time_until(pool: &ThreadPool, has_come: &Relaxed) {
     }
 }
 
-/// Race 42: a worker waits for a queued task, unseen by the pool. The keeper gives that task a worker.
+/// Race 42: a worker waits for a queued task, unseen by the pool. The keeper gives that task a
+/// worker.
 pub(super) fn a_wait_that_the_pool_does_not_see(preemptions: usize, pool: fn() -> ThreadPool) {
     explore(preemptions, move || {
         STARTS_KEEPER.set(true);
@@ -48,8 +49,8 @@ pub(super) fn a_wait_that_the_pool_does_not_see(preemptions: usize, pool: fn() -
     });
 }
 
-/// Race 42: the keeper's last look finds the queue empty, while a task is submitted that relies on it. The only worker waits for
-/// that task, unseen by the pool.
+/// Race 42: the keeper's last look finds the queue empty, while a task is submitted that relies on
+/// it. The only worker waits for that task, unseen by the pool.
 pub(super) fn the_last_look_versus_submit(preemptions: usize, pool: fn() -> ThreadPool) {
     explore(preemptions, move || {
         STARTS_KEEPER.set(true);
@@ -114,8 +115,8 @@ fn a_waker_that_waits_for_a_task_that_is_left_to_the_keeper() {
     });
 }
 
-/// Race 1, a worker blocks: the only running worker enters a region, while a task is left to the keeper. It waits for that task, which gets a worker
-/// without a delay.
+/// Race 1, a worker blocks: the only running worker enters a region, while a task is left to the
+/// keeper. It waits for that task, which gets a worker without a delay.
 #[test]
 fn a_region_versus_a_task_that_is_left_to_the_keeper() {
     explore_both(1, 1, || {
@@ -128,9 +129,9 @@ fn a_region_versus_a_task_that_is_left_to_the_keeper() {
     });
 }
 
-/// A worker in its start hook waits for a task of its pool. That needs a second worker, whose hook returns at
-/// once. No preemptions: if the first worker kept the second one from being started, every order would deadlock, and
-/// with one preemption the model would take minutes.
+/// A worker in its start hook waits for a task of its pool. That needs a second worker, whose hook
+/// returns at once. No preemptions: if the first worker kept the second one from being started,
+/// every order would deadlock, and with one preemption the model would take minutes.
 #[test]
 fn a_wait_in_a_start_hook() {
     for growth in [Growth::Eager, Growth::Stalled(HOUR)] {

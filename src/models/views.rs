@@ -49,7 +49,8 @@ fn the_end_of_a_limited_task_versus_submit() {
     });
 }
 
-/// Race 35: as above, for the default view, whose tasks are pushed without the lock. A reserve leaves it one worker.
+/// Race 35: as above, for the default view, whose tasks are pushed without the lock. A reserve
+/// leaves it one worker.
 #[test]
 fn the_end_of_a_task_versus_submit_beside_a_reserve() {
     explore_both(2, 1, || {
@@ -82,7 +83,8 @@ fn a_reserved_place_is_free_while_others_queue() {
     });
 }
 
-/// Race 15: the last handle of a view is dropped while a task waits for its reserve. Another one needs that task.
+/// Race 15: the last handle of a view is dropped while a task waits for its reserve. Another one
+/// needs that task.
 #[test]
 fn the_end_of_a_reserve_versus_submit() {
     explore(1, || {
@@ -95,8 +97,9 @@ fn the_end_of_a_reserve_versus_submit() {
     });
 }
 
-/// Race 15: the last handle of a view is dropped while its last future ends, or a task waits for its reserve. A waker of the future is
-/// kept, so the view stays. Of two tasks one needs the other, and the reserve's place.
+/// Race 15: the last handle of a view is dropped while its last future ends, or a task waits for
+/// its reserve. A waker of the future is kept, so the view stays. Of two tasks one needs the other,
+/// and the reserve's place.
 #[test]
 fn the_end_of_a_reserve_versus_the_last_task() {
     explore(1, || {
@@ -134,7 +137,8 @@ fn resize_versus_a_reserve() {
     });
 }
 
-/// Race 15: `max_size` grows while a task waits for a place beside a reserve. Another one needs that task.
+/// Race 15: `max_size` grows while a task waits for a place beside a reserve. Another one needs
+/// that task.
 #[test]
 fn a_larger_max_size_versus_submit_beside_a_reserve() {
     explore(1, || {
@@ -168,8 +172,8 @@ fn a_larger_limit_of_a_view_versus_submit() {
     });
 }
 
-/// Race 15: the limit of a view grows while a worker waits for a place at the end of its region. The task that has the only one needs
-/// that worker.
+/// Race 15: the limit of a view grows while a worker waits for a place at the end of its region.
+/// The task that has the only one needs that worker.
 #[test]
 fn a_larger_limit_versus_a_return() {
     explore(2, || {
@@ -211,7 +215,8 @@ fn resume_versus_submit() {
     });
 }
 
-/// A worker takes tasks without a place until the first pause. It takes none that is submitted after that.
+/// A worker takes tasks without a place until the first pause. It takes none that is submitted
+/// after that.
 #[test]
 fn a_task_behind_the_first_pause() {
     explore_both(2, 2, || {
@@ -241,7 +246,8 @@ fn noted(notes: &[Relaxed; 2]) -> impl FnOnce() + Send + 'static {
     }
 }
 
-/// Race 12: a thread waits, after a pause, until nothing runs. Nothing does then, and nothing begins.
+/// Race 12: a thread waits, after a pause, until nothing runs. Nothing does then, and nothing
+/// begins.
 fn pause_and_join(pool: &ThreadPool, notes: &[Relaxed; 2]) {
     pool.pause();
     pool.join_running();
@@ -255,7 +261,8 @@ fn pause_and_join(pool: &ThreadPool, notes: &[Relaxed; 2]) {
     assert_eq!(begun.get(), 1);
 }
 
-/// The worker of a pool that has never had a view takes a task while the pool is paused for the first time, or rests.
+/// The worker of a pool that has never had a view takes a task while the pool is paused for the
+/// first time, or rests.
 #[test]
 fn the_first_pause_versus_a_take() {
     explore_both(2, 2, || {
@@ -281,7 +288,8 @@ fn a_pause_of_a_view_versus_a_take() {
     });
 }
 
-/// A thread that knows that a cancelled task of a paused pool has been dropped, and waits for what runs, reads metrics without it.
+/// A thread that knows that a cancelled task of a paused pool has been dropped, and waits for what
+/// runs, reads metrics without it.
 #[test]
 fn a_cancelled_task_versus_join_running() {
     struct SetsOnDrop(Arc<AtomicBool>);
@@ -309,7 +317,8 @@ fn a_cancelled_task_versus_join_running() {
     });
 }
 
-/// Race 10: a pool is paused while its last handle is dropped, or it is closed. All that was accepted runs.
+/// Race 10: a pool is paused while its last handle is dropped, or it is closed. All that was
+/// accepted runs.
 #[test]
 fn pause_versus_close() {
     explore(2, || {
@@ -355,7 +364,8 @@ fn close_of_a_view_versus_submit() {
     });
 }
 
-/// Race 10: a view is closed while a submitter to it waits for a permit, which no task releases before.
+/// Race 10: a view is closed while a submitter to it waits for a permit, which no task releases
+/// before.
 #[test]
 fn close_of_a_view_versus_a_full_queue() {
     explore(2, || {
@@ -377,7 +387,8 @@ fn close_of_a_view_versus_a_full_queue() {
     });
 }
 
-/// Race 10: a view is closed while a task of it is accepted. A task that is refused after it has got its permit gives it back.
+/// Race 10: a view is closed while a task of it is accepted. A task that is refused after it has
+/// got its permit gives it back.
 #[test]
 fn close_of_a_view_versus_a_bounded_queue() {
     explore(2, || {
@@ -414,8 +425,8 @@ fn submit_to_a_view_versus_a_full_queue() {
     });
 }
 
-/// Race 7: a worker of a limited view blocks, another runs the task that it waits for, and the first one returns: never both
-/// at once outside the region.
+/// Race 7: a worker of a limited view blocks, another runs the task that it waits for, and the
+/// first one returns: never both at once outside the region.
 #[test]
 fn a_worker_of_a_limited_view_blocks_and_returns() {
     explore_both(2, 1, || {
@@ -498,8 +509,8 @@ fn expiry_versus_start() {
     IS_DUE.set(false);
 }
 
-/// Race 8: a worker waits for a task until the deadline, while another worker starts that task. The waiter learns what
-/// happens.
+/// Race 8: a worker waits for a task until the deadline, while another worker starts that task. The
+/// waiter learns what happens.
 #[test]
 fn expiry_versus_start_versus_a_blocking_wait() {
     explore(1, || {
@@ -551,7 +562,8 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
     IS_DUE.set(false);
 }
 
-/// Race 8: a worker claims a task of a view while another one takes its entry, and the view is joined.
+/// Race 8: a worker claims a task of a view while another one takes its entry, and the view is
+/// joined.
 #[test]
 fn join_of_a_view_versus_a_claimed_task() {
     explore(1, || {

@@ -34,8 +34,8 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
 }
 
 /// A worker takes the entry while the waiting worker claims the task: it runs once, before the
-/// join. Preemptions only with local queues, where the worker has two ways to skip the entry; with spinning as well the
-/// model would take a minute.
+/// join. Preemptions only with local queues, where the worker has two ways to skip the entry; with
+/// spinning as well the model would take a minute.
 #[test]
 fn an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
@@ -103,8 +103,8 @@ fn an_awaited_task_versus_cancel() {
     });
 }
 
-/// A group is cancelled while a worker waits for its task by the handle. The task runs, or it is dropped and the handle
-/// reports a cancellation.
+/// A group is cancelled while a worker waits for its task by the handle. The task runs, or it is
+/// dropped and the handle reports a cancellation.
 #[test]
 fn an_awaited_task_versus_the_cancel_of_its_group() {
     explore(2, || {
@@ -264,8 +264,9 @@ fn join_versus_a_scopes_task_outside() {
     });
 }
 
-/// A thread outside of the pool runs its scope's task, which opens a scope of one task and submits one to its own scope. The next
-/// scopes of the thread rely on the entries that are left, which the worker takes.
+/// A thread outside of the pool runs its scope's task, which opens a scope of one task and submits
+/// one to its own scope. The next scopes of the thread rely on the entries that are left, which the
+/// worker takes.
 #[test]
 fn a_nested_scope_outside_versus_a_worker() {
     explore(1, || {
@@ -288,7 +289,8 @@ fn a_nested_scope_outside_versus_a_worker() {
     });
 }
 
-/// The two tasks of a worker's scope need each other. No preemptions: with two workers the model would take many minutes.
+/// The two tasks of a worker's scope need each other. No preemptions: with two workers the model
+/// would take many minutes.
 #[test]
 fn tasks_of_a_workers_scope_need_each_other() {
     explore(0, || {
@@ -373,7 +375,8 @@ fn workers_come_back_one_by_one() {
     });
 }
 
-/// Race 7: a worker returns to a pool of one in which two run, while one of these stops running. The other one never does.
+/// Race 7: a worker returns to a pool of one in which two run, while one of these stops running.
+/// The other one never does.
 #[test]
 fn a_return_versus_a_worker_that_stops() {
     explore(3, || {
@@ -428,9 +431,9 @@ fn regions_take_turns_at_the_bound() {
     });
 }
 
-/// Workers enter and leave declared regions at once, below and above the bound, and one of them waits for its pool
-/// inside of its region. Each count of a blocked worker is subtracted after it was added: the counts check that. No count is
-/// left over.
+/// Workers enter and leave declared regions at once, below and above the bound, and one of them
+/// waits for its pool inside of its region. Each count of a blocked worker is subtracted after it
+/// was added: the counts check that. No count is left over.
 #[test]
 fn regions_end_at_once_at_the_bound() {
     for (workers, max_blocked, preemptions) in [(2, 0, 3), (2, 1, 3), (2, 2, 3), (3, 1, 2)] {

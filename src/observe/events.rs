@@ -1,5 +1,5 @@
-//! What happens to a pool's workers and tasks, for the feature `tracing`. Without the feature, or in a pool without
-//! `Builder::tracing`, an event costs nothing or one test.
+//! What happens to a pool's workers and tasks, for the feature `tracing`. Without the feature, or
+//! in a pool without `Builder::tracing`, an event costs nothing or one test.
 
 use std::io;
 
@@ -21,7 +21,8 @@ pub(crate) enum Event<'a> {
     Retired(usize, &'static str),
     /// A worker's thread ends.
     WorkerStopped(usize),
-    /// A task panicked, with this text. `None` if there is none, or a handle has received the payload.
+    /// A task panicked, with this text. `None` if there is none, or a handle has received the
+    /// payload.
     Panicked(Option<&'a str>),
     /// A task was not started within its view's queue timeout.
     Expired,

@@ -14,8 +14,9 @@ type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
 
-/// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained and changes nothing: any thread
-/// may drop the last reference to a pool, such as one that drops a stale waker. Shared by the pools of a cloned builder.
+/// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained
+/// and changes nothing: any thread may drop the last reference to a pool, such as one that drops a
+/// stale waker. Shared by the pools of a cloned builder.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) on_worker_start: Option<IndexHook>,

@@ -1,8 +1,8 @@
-//! What a pool's builder asks for beside running tasks: each *observer* is told what happens to the tasks, and may add a part to each
-//! [attachment](crate::task::attachment).
+//! What a pool's builder asks for beside running tasks: each *observer* is told what happens to the
+//! tasks, and may add a part to each [attachment](crate::task::attachment).
 //!
-//! Pools call their observers through `dyn`, and only methods of the builder make one. So a program that calls none of these methods
-//! does not contain what they need.
+//! Pools call their observers through `dyn`, and only methods of the builder make one. So a program
+//! that calls none of these methods does not contain what they need.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ use crate::thread::PoolId;
 
 /// See the [module's documentation](self).
 pub(crate) trait Observe: Send + Sync {
-    /// A task is submitted, on this thread. Returns its part of the task's attachment. `None`: nothing is kept for it. May panic.
+    /// A task is submitted, on this thread. Returns its part of the task's attachment. `None`:
+    /// nothing is kept for it. May panic.
     fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>>;
 
     /// The innermost task of the pool on this thread enters a blocking region, or leaves it.
@@ -27,7 +28,8 @@ pub(crate) trait Observe: Send + Sync {
     /// An immediate shutdown has emptied the queue.
     fn forget_queued(&self) {}
 
-    /// The keeper looks for stalls in the pool of this name, as the observer has asked it to. Returns what the helper runs then.
+    /// The keeper looks for stalls in the pool of this name, as the observer has asked it to.
+    /// Returns what the helper runs then.
     fn look_for_stalls(&self, _pool: &str, _stats: &dyn Fn() -> Stats) -> Option<UserCode> {
         None
     }
@@ -54,8 +56,8 @@ where
     }
 }
 
-/// A captured context, until its task ends: its destructor is the user's too, and must not run where the last waker, or a stale entry, is
-/// dropped.
+/// A captured context, until its task ends: its destructor is the user's too, and must not run
+/// where the last waker, or a stale entry, is dropped.
 struct Context<E>(Mutex<Option<Arc<E>>>);
 
 impl<E, G> Enter for Context<E>

@@ -1,7 +1,8 @@
-//! Which tasks a pool has, what each does and which line submitted it, for [`ThreadPool::report`](crate::ThreadPool::report).
+//! Which tasks a pool has, what each does and which line submitted it, for
+//! [`ThreadPool::report`](crate::ThreadPool::report).
 //!
-//! A tracked task has a record, and a second one while it runs. Submitting a task, entering it, leaving it and dropping it each
-//! change these, under one lock.
+//! A tracked task has a record, and a second one while it runs. Submitting a task, entering it,
+//! leaving it and dropping it each change these, under one lock.
 
 use std::any::Any;
 use std::mem;
@@ -46,7 +47,8 @@ struct TrackerState {
     tasks: Numbered<TaskRecord>,
     /// How many tasks are queued.
     queued: usize,
-    /// In the order in which they have begun: a task that runs on top of another one comes after it.
+    /// In the order in which they have begun: a task that runs on top of another one comes after
+    /// it.
     running: Vec<Running>,
     /// When a task was started last, or the first of the queued ones was submitted.
     last_start: Option<Instant>,
@@ -60,7 +62,8 @@ struct TrackerState {
 struct TaskRecord {
     location: &'static Location<'static>,
     is_future: bool,
-    /// Also `Running` if an immediate shutdown has handed the task back. Never `Blocked`: the second record says that.
+    /// Also `Running` if an immediate shutdown has handed the task back. Never `Blocked`: the
+    /// second record says that.
     state: TaskState,
     since: Instant,
 }
@@ -71,7 +74,8 @@ struct Running {
     worker: Option<usize>,
     thread: ThreadId,
     name: Option<String>,
-    /// The thread as the system knows it, and the CPU time that it had used when it began this task or poll.
+    /// The thread as the system knows it, and the CPU time that it had used when it began this task
+    /// or poll.
     probed: probe::ThreadId,
     used_before: Option<u64>,
     is_blocked: bool,
@@ -99,8 +103,9 @@ impl Tracker {
         self.keeper.ask(KeeperJob::Stalls, Instant::now() + pause);
     }
 
-    /// Returns the user's hook if there is a stall that was not reported yet: a task has run for [`Watch::after`], or tasks are
-    /// queued and none was started for that long. Marks it as reported.
+    /// Returns the user's hook if there is a stall that was not reported yet: a task has run for
+    /// [`Watch::after`], or tasks are queued and none was started for that long. Marks it as
+    /// reported.
     fn take_stall(&self) -> Option<Arc<StallHook>> {
         let (watch, now) = (self.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
@@ -286,7 +291,8 @@ impl Drop for OnStack {
         let mut state = self.tracker.state.lock();
         state.running.retain(|running| running.number != self.number);
         if let Some(record) = state.tasks.get_mut(self.number).filter(|record| record.is_future) {
-            // If that poll was the last one, its thread ends the future next, and removes the record.
+            // If that poll was the last one, its thread ends the future next, and removes the
+            // record.
             (record.state, record.since) = (TaskState::Pending, Instant::now());
         }
     }

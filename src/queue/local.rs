@@ -11,9 +11,9 @@ use crate::queue::ring::{Ring, Steal};
 use crate::queue::{Kind, Node, Queue, retry_while_contended};
 use crate::sync::yield_now;
 
-/// Once in this many requests a worker takes a new task before woken futures, and once a woken future of the injector before local
-/// ones. With a smaller number, a backlog of long tasks would delay futures that always wake each other; with a larger one, those
-/// would delay the others more.
+/// Once in this many requests a worker takes a new task before woken futures, and once a woken
+/// future of the injector before local ones. With a smaller number, a backlog of long tasks would
+/// delay futures that always wake each other; with a larger one, those would delay the others more.
 ///
 /// A model affords few tasks, so there it is each second request.
 const TURN_INTERVAL: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
@@ -24,7 +24,8 @@ pub(crate) fn is_turn_of_new(request: usize) -> bool {
     request % TURN_INTERVAL == TURN_INTERVAL - 1
 }
 
-/// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can take them.
+/// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can
+/// take them.
 pub(crate) const BATCH: usize = 32;
 
 /// A worker's local queues as the worker sees them.
@@ -33,7 +34,8 @@ pub(crate) struct Local<T> {
     rings: [Ring<T>; 2],
     node: Arc<Node<T>>,
     is_listed: Cell<bool>,
-    /// The place in the list of the worker that the next check compares, and its number of requests when it was observed.
+    /// The place in the list of the worker that the next check compares, and its number of requests
+    /// when it was observed.
     observed: Cell<(usize, usize)>,
     pub(crate) pacing: Pacing,
     /// Whether the next new task is one of the injector, if it holds any.
@@ -59,8 +61,9 @@ impl<T> Local<T> {
         }
     }
 
-    /// Closes the local queue of a worker that leaves, and frees its buffers. Moves the items that it still holds to the injectors.
-    /// Returns whether there were any: then another worker must be notified of them.
+    /// Closes the local queue of a worker that leaves, and frees its buffers. Moves the items that
+    /// it still holds to the injectors. Returns whether there were any: then another worker must be
+    /// notified of them.
     #[must_use]
     pub(crate) fn close(self, queue: &Queue<T>) -> bool {
         let has_moved = {
@@ -82,7 +85,8 @@ impl<T> Local<T> {
         self.push_with(queue, kind, || item)
     }
 
-    /// Pushes the item that `make` makes. If the ring is full and a stealer is in it, pushes to the injector instead and returns `false`.
+    /// Pushes the item that `make` makes. If the ring is full and a stealer is in it, pushes to the
+    /// injector instead and returns `false`.
     ///
     /// Always inlined: a call would copy the item.
     #[inline(always)]
@@ -95,8 +99,9 @@ impl<T> Local<T> {
         pushed.map_err(|make| queue.injectors[kind as usize].push(make())).is_ok()
     }
 
-    /// Moves the local woken futures to their injector, because this worker may not take them soon. Returns whether there were
-    /// any: then another worker must be notified of them. A shutdown that misses one on its way has cancelled it before (race 24).
+    /// Moves the local woken futures to their injector, because this worker may not take them soon.
+    /// Returns whether there were any: then another worker must be notified of them. A shutdown
+    /// that misses one on its way has cancelled it before (race 24).
     #[must_use]
     pub(crate) fn share_woken(&self, queue: &Queue<T>) -> bool {
         queue.may_have_woken() && self.inject(queue, Kind::Woken)
@@ -108,8 +113,9 @@ impl<T> Local<T> {
         items.map(|item| queue.injectors[kind as usize].push(item)).count() > 0
     }
 
-    /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check is due: then the caller calls
-    /// [`check`](Self::check) before. `run_count` is how many tasks the worker has run.
+    /// Begins a request, which [`pop`](Self::pop) continues. Returns whether a check is due: then
+    /// the caller calls [`check`](Self::check) before. `run_count` is how many tasks the worker has
+    /// run.
     #[inline]
     #[must_use]
     pub(crate) fn begin_request(&self, run_count: usize) -> bool {
@@ -117,8 +123,8 @@ impl<T> Local<T> {
         self.pacing.is_check_due(run_count)
     }
 
-    /// Pops a woken future or, if there is none, a new task; the local one first, which is in the CPU's cache. New tasks come first at
-    /// intervals, and if the worker's last poll `has_yielded`.
+    /// Pops a woken future or, if there is none, a new task; the local one first, which is in the
+    /// CPU's cache. New tasks come first at intervals, and if the worker's last poll `has_yielded`.
     #[inline]
     pub(crate) fn pop(&self, queue: &Queue<T>, has_yielded: bool) -> Option<T> {
         if queue.may_have_woken() {
@@ -126,7 +132,8 @@ impl<T> Local<T> {
             let local = || self.rings[Kind::Woken as usize].pop();
             let request = self.node.requests.get();
             let in_turn = if request % TURN_INTERVAL == 0 {
-                // A future that wakes itself stays in the local queue, and must not keep the worker from one of the injector.
+                // A future that wakes itself stays in the local queue, and must not keep the worker
+                // from one of the injector.
                 injected()
             } else if has_yielded || is_turn_of_new(request) {
                 self.pop_new(queue)
@@ -154,8 +161,9 @@ impl<T> Local<T> {
         local.or_else(|| queue.injectors[Kind::New as usize].pop())
     }
 
-    /// Begins a check: the injector is due, and memory that the queue no longer needs is freed. Steals, as [`steal`](Self::steal)
-    /// does, from the worker that was observed last if it has asked for no task since. Observes the next one.
+    /// Begins a check: the injector is due, and memory that the queue no longer needs is freed.
+    /// Steals, as [`steal`](Self::steal) does, from the worker that was observed last if it has
+    /// asked for no task since. Observes the next one.
     #[cold]
     pub(crate) fn check(&self, queue: &Queue<T>) -> Option<T> {
         self.is_injector_due.set(true);
@@ -193,7 +201,8 @@ impl<T> Local<T> {
         })
     }
 
-    /// Steals woken futures or, if there are none, new tasks. Steals nothing from this worker itself.
+    /// Steals woken futures or, if there are none, new tasks. Steals nothing from this worker
+    /// itself.
     fn steal_from(&self, other: &Arc<Node<T>>, queue: &Queue<T>) -> Steal<T> {
         if Arc::ptr_eq(other, &self.node) {
             return Steal::Empty;
@@ -213,7 +222,8 @@ impl<T> Local<T> {
         Steal::Empty
     }
 
-    /// Pops the newest new task if `wanted` returns `true` for it. `None` also while a stealer is in the ring.
+    /// Pops the newest new task if `wanted` returns `true` for it. `None` also while a stealer is
+    /// in the ring.
     pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         self.rings[Kind::New as usize].pop_newest_if(wanted)
     }
@@ -223,7 +233,8 @@ impl<T> Local<T> {
         self.node.stealers[Kind::New as usize].len()
     }
 
-    /// Whether something is left in the local queue, or in an injector, where a push of this worker may have gone.
+    /// Whether something is left in the local queue, or in an injector, where a push of this worker
+    /// may have gone.
     pub(crate) fn leaves_items(&self, queue: &Queue<T>) -> bool {
         let is_injected = || queue.injectors.iter().any(|injector| !injector.is_empty());
         self.rings.iter().any(|ring| !ring.is_empty()) || is_injected()

@@ -1,34 +1,39 @@
 //! Tasks that wait for a worker: the injectors and the workers' local queues.
 //!
-//! Submissions from outside the pool enter the injector, a channel, which keeps their order (law 12). Tasks that a
-//! worker's own tasks submit enter that worker's local queue. The worker pops from there first: its cache holds what it
-//! has just written, and no other CPU takes part. A worker whose local queue and injector are empty steals from the
-//! other workers, the oldest tasks first and several at a time. A worker that always has local tasks still checks the
-//! injector at intervals, and one of the other workers in turn. So no task waits forever.
+//! Submissions from outside the pool enter the injector, a channel, which keeps their order (law
+//! 12). Tasks that a worker's own tasks submit enter that worker's local queue. The worker pops
+//! from there first: its cache holds what it has just written, and no other CPU takes part. A
+//! worker whose local queue and injector are empty steals from the other workers, the oldest tasks
+//! first and several at a time. A worker that always has local tasks still checks the injector at
+//! intervals, and one of the other workers in turn. So no task waits forever.
 //!
-//! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its local queues enters the injectors
-//! too. In local queues of different lengths some tasks would wait many times as long as others, and beside coarse tasks the
-//! cost of an injector is small. The pusher decides that; here it only learns [whether its tasks are](pacing::Pacing::are_tasks_coarse).
+//! While a worker's tasks are coarse and no idle worker may be woken, what it would push to its
+//! local queues enters the injectors too. In local queues of different lengths some tasks would
+//! wait many times as long as others, and beside coarse tasks the cost of an injector is small. The
+//! pusher decides that; here it only learns [whether its tasks
+//! are](pacing::Pacing::are_tasks_coarse).
 //!
-//! **Woken futures come before new tasks.** They were accepted and started before any task that is still queued, so they
-//! have an injector and local queues of their own. Each worker takes a new task first once in [`TURN_INTERVAL`](local)
-//! takes. So futures that always wake themselves delay new tasks, but not forever.
+//! **Woken futures come before new tasks.** They were accepted and started before any task that is
+//! still queued, so they have an injector and local queues of their own. Each worker takes a new
+//! task first once in [`TURN_INTERVAL`](local) takes. So futures that always wake themselves delay
+//! new tasks, but not forever.
 //!
-//! A future that a poll wakes enters the polling worker's local queue. The worker takes it right after that poll. Every
-//! other woken future enters the injector of woken futures, where each worker that ends a task finds it: the waker's
-//! thread may be busy for long.
+//! A future that a poll wakes enters the polling worker's local queue. The worker takes it right
+//! after that poll. Every other woken future enters the injector of woken futures, where each
+//! worker that ends a task finds it: the waker's thread may be busy for long.
 //!
 //! No thread blocks here. Workers that find all queues empty park on the idle list.
 //!
 //! # The list of local queues
-//! Other workers walk the list of local queues without a lock. A worker's queues enter it with their first item, and stay: once the
-//! worker has left, the next new worker gets them. So a walk visits as many local queues as there were workers that submit tasks, at
-//! most, at a time. A queue without a worker keeps about 1.5 KiB, and no buffer.
+//! Other workers walk the list of local queues without a lock. A worker's queues enter it with
+//! their first item, and stay: once the worker has left, the next new worker gets them. So a walk
+//! visits as many local queues as there were workers that submit tasks, at most, at a time. A queue
+//! without a worker keeps about 1.5 KiB, and no buffer.
 //!
 //! A thread that must find an item also finds the queue: it was listed before the push.
 //!
-//! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the local queues are
-//! unbounded, and stealers can reach every task in them.
+//! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
+//! local queues are unbounded, and stealers can reach every task in them.
 
 pub(crate) mod local;
 #[cfg(elastipool_loom)]
@@ -67,19 +72,21 @@ impl Kind {
 pub(crate) struct Queue<T> {
     /// One for each [`Kind`].
     injectors: [Injector<T>; 2],
-    /// Whether a woken future may have been pushed so far. Hardly ever written, so it stays in each CPU's cache.
+    /// Whether a woken future may have been pushed so far. Hardly ever written, so it stays in each
+    /// CPU's cache.
     has_woken: Hint,
     /// Whether the pool may have had a view so far.
     has_views: AtomicBool,
     /// The first part of the list of local queues.
     list: Part<T>,
-    /// A model does not see that the list's `OnceLock` orders a thread that finds a queue after the one that has listed it.
+    /// A model does not see that the list's `OnceLock` orders a thread that finds a queue after the
+    /// one that has listed it.
     #[cfg(elastipool_loom)]
     listed: crate::sync::AtomicUsize,
     /// The local queues of workers that have left. They are empty.
     free: Mutex<Vec<Local<T>>>,
-    /// Read by a thread that moves items from one queue to another: until they are there, no other thread finds them. Written by a
-    /// drain (race 24).
+    /// Read by a thread that moves items from one queue to another: until they are there, no other
+    /// thread finds them. Written by a drain (race 24).
     moves: RwLock<()>,
 }
 
@@ -108,7 +115,8 @@ impl<T> Injector<T> {
         self.receiver.try_recv().ok()
     }
 
-    /// Like [`pop`](Self::pop), but cheaper if the injector is empty: a receive that finds nothing fences, `is_empty` does not.
+    /// Like [`pop`](Self::pop), but cheaper if the injector is empty: a receive that finds nothing
+    /// fences, `is_empty` does not.
     fn look_and_pop(&self) -> Option<T> {
         if self.is_empty() { None } else { self.pop() }
     }
@@ -134,8 +142,8 @@ impl<T> Part<T> {
 struct Node<T> {
     /// One for each [`Kind`].
     stealers: [Arc<Stealer<T>>; 2],
-    /// Counts the tasks that its worker has asked for. A worker whose count stands still is *stalled*: it runs a long task, has no
-    /// CPU, or is gone.
+    /// Counts the tasks that its worker has asked for. A worker whose count stands still is
+    /// *stalled*: it runs a long task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
 }
 
@@ -160,8 +168,8 @@ impl<T> Queue<T> {
         self.injectors[kind as usize].push(item);
     }
 
-    /// Pops the oldest item of an injector, that of the woken futures first. If both are empty, pops from the first local queue
-    /// with an item.
+    /// Pops the oldest item of an injector, that of the woken futures first. If both are empty,
+    /// pops from the first local queue with an item.
     pub(crate) fn pop(&self) -> Option<T> {
         let injected = |kind| self.injectors[kind as usize].pop();
         let steal = |stealer: &Stealer<T>| {
@@ -175,8 +183,9 @@ impl<T> Queue<T> {
 
     /// Pops every item of every queue.
     ///
-    /// Waits for the steals that have begun, and for no other one: otherwise `shutdown_now` would return while a stealer still moves up
-    /// to [`BATCH`](local) tasks, which would run after the pool has handed back the others (law 8).
+    /// Waits for the steals that have begun, and for no other one: otherwise `shutdown_now` would
+    /// return while a stealer still moves up to [`BATCH`](local) tasks, which would run after the
+    /// pool has handed back the others (law 8).
     pub(crate) fn drain(&self) -> Vec<T> {
         let _no_moves = self.moves.write();
         iter::from_fn(|| self.pop()).collect()
@@ -190,7 +199,8 @@ impl<T> Queue<T> {
 
     /// Whether all queues are empty. Says nothing of items that a stealer holds.
     ///
-    /// Looks at the queue of a task before that of a future which the task's taker may have pushed (race 22).
+    /// Looks at the queue of a task before that of a future which the task's taker may have pushed
+    /// (race 22).
     pub(crate) fn is_empty(&self) -> bool {
         let has_none = |kind| {
             self.injectors[kind as usize].is_empty()
@@ -205,7 +215,8 @@ impl<T> Queue<T> {
         injected + local.map(|stealer| stealer.len()).sum::<usize>()
     }
 
-    /// Called before an item is pushed. A thread that must find a woken future is ordered after the push, and so after this.
+    /// Called before an item is pushed. A thread that must find a woken future is ordered after the
+    /// push, and so after this.
     #[inline]
     fn expect(&self, kind: Kind) {
         if kind == Kind::Woken && !self.has_woken.get() {
@@ -213,8 +224,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Called before the first view exists. A thread that must find a view's task is ordered after its push, and so after
-    /// this. A worker that counts itself among those that run is ordered after a joiner that has not waited for it.
+    /// Called before the first view exists. A thread that must find a view's task is ordered after
+    /// its push, and so after this. A worker that counts itself among those that run is ordered
+    /// after a joiner that has not waited for it.
     pub(crate) fn expect_views(&self) {
         // Relaxed, here and in the load: for these reasons.
         self.has_views.store(true, Ordering::Relaxed);
@@ -226,13 +238,15 @@ impl<T> Queue<T> {
         self.has_woken.get()
     }
 
-    /// Whether the pool may have had a view so far: then each task is taken through the policy of the views.
+    /// Whether the pool may have had a view so far: then each task is taken through the policy of
+    /// the views.
     #[inline]
     pub(crate) fn may_have_views(&self) -> bool {
         self.has_views.load(Ordering::Relaxed)
     }
 
-    /// Returns the workers with woken futures in their local queues: their places in the list, and the numbers of their requests.
+    /// Returns the workers with woken futures in their local queues: their places in the list, and
+    /// the numbers of their requests.
     pub(crate) fn observe_woken(&self) -> Vec<(usize, usize)> {
         let has_woken = |node: &Arc<Node<T>>| !node.stealers[Kind::Woken as usize].is_empty();
         let with_woken = self.nodes().enumerate().filter(|(_, node)| has_woken(node));
@@ -247,8 +261,8 @@ impl<T> Queue<T> {
         parts.flat_map(|part| part.nodes.iter().map_while(OnceLock::get))
     }
 
-    /// Lists a local queue, which is about to get its first item. What orders a thread after the push, a pair of fences too, orders it
-    /// after this.
+    /// Lists a local queue, which is about to get its first item. What orders a thread after the
+    /// push, a pair of fences too, orders it after this.
     #[cold]
     fn list(&self, mut node: Arc<Node<T>>) {
         let mut part = &self.list;

@@ -1,24 +1,25 @@
-//! A stand-in for the injector's channel in a model. It has the same orderings and no more: a queue behind a lock would
-//! order everything around it and hide a lost wake-up.
+//! A stand-in for the injector's channel in a model. It has the same orderings and no more: a queue
+//! behind a lock would order everything around it and hide a lost wake-up.
 //!
 //! Messages lie in a `std` type, which the model checker does not track.
 
 use std::cell::Cell;
 
 std::thread_local! {
-    /// The interval at which workers check the injector and a stalled worker. `None`: they never do. A model affords few
-    /// tasks, so those that explore these checks set a short one. In the others they would multiply the executions by a
-    /// hundred. All threads of a model run on one thread of the system.
+    /// The interval at which workers check the injector and a stalled worker. `None`: they never
+    /// do. A model affords few tasks, so those that explore these checks set a short one. In the
+    /// others they would multiply the executions by a hundred. All threads of a model run on one
+    /// thread of the system.
     pub(crate) static SHORT_INTERVAL: Cell<Option<usize>> = const { Cell::new(None) };
 
-    /// How long workers take their tasks to be, in nanoseconds: a model has no clock to measure them. At first neither short nor
-    /// coarse.
+    /// How long workers take their tasks to be, in nanoseconds: a model has no clock to measure
+    /// them. At first neither short nor coarse.
     pub(crate) static TASK_NANOS: Cell<u32> = const { Cell::new(10_000) };
 }
 
-/// Stands in for crossbeam's unbounded channel. A sender reserves a slot by a `SeqCst` compare-exchange of the tail,
-/// writes the message and marks the slot as written. A receiver fences before it compares head and tail. All orderings
-/// are crossbeam's.
+/// Stands in for crossbeam's unbounded channel. A sender reserves a slot by a `SeqCst`
+/// compare-exchange of the tail, writes the message and marks the slot as written. A receiver
+/// fences before it compares head and tail. All orderings are crossbeam's.
 pub(super) mod channel {
     use std::sync::{Arc, Mutex};
 

@@ -1,31 +1,34 @@
-//! How long a worker's tasks take: one estimate. From it follow how often a worker that always has local tasks checks the injector
-//! and another worker, whether its tasks are *long* beside a look at the queues, and whether they are *coarse* beside the
-//! injector's cost.
+//! How long a worker's tasks take: one estimate. From it follow how often a worker that always has
+//! local tasks checks the injector and another worker, whether its tasks are *long* beside a look
+//! at the queues, and whether they are *coarse* beside the injector's cost.
 //!
-//! A check costs little beside a few dozen short tasks. Beside long tasks the same number would delay what it finds: 61 tasks of
-//! 10 ms take more than half a second. So a worker checks about every [`PERIOD_NANOS`]. It reads the clock once in an interval. Tokio's
-//! workers tune their interval like this, with twice that period.
+//! A check costs little beside a few dozen short tasks. Beside long tasks the same number would
+//! delay what it finds: 61 tasks of 10 ms take more than half a second. So a worker checks about
+//! every [`PERIOD_NANOS`]. It reads the clock once in an interval. Tokio's workers tune their
+//! interval like this, with twice that period.
 //!
-//! The estimate is an exponential moving average. A task that another one has waited for, and that has run inside of it, counts as
-//! well: the tasks of a recursion are short.
+//! The estimate is an exponential moving average. A task that another one has waited for, and that
+//! has run inside of it, counts as well: the tasks of a recursion are short.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-/// The most requests between two checks. The number is tokio's and Go's. It is prime, so that it does not fall into step with a
-/// pattern in the tasks.
+/// The most requests between two checks. The number is tokio's and Go's. It is prime, so that it
+/// does not fall into step with a pattern in the tasks.
 pub(super) const MAX_INTERVAL: usize = 61;
 
-/// The time between two checks, unless that is more than [`MAX_INTERVAL`] requests. A check that finds nothing takes a few
-/// nanoseconds, and reading the clock about 30, so it could be shorter. But a worker whose tasks fill an interval takes them for
-/// long ones, and shares woken futures before each new task.
+/// The time between two checks, unless that is more than [`MAX_INTERVAL`] requests. A check that
+/// finds nothing takes a few nanoseconds, and reading the clock about 30, so it could be shorter.
+/// But a worker whose tasks fill an interval takes them for long ones, and shares woken futures
+/// before each new task.
 const PERIOD_NANOS: u32 = 100_000;
 
 /// See the [module's documentation](self).
 pub(crate) struct Pacing {
     /// Requests until the next check.
     left: Cell<usize>,
-    /// When the interval began, and how many tasks the worker had run. `None` if the time since then is not that of tasks.
+    /// When the interval began, and how many tasks the worker had run. `None` if the time since
+    /// then is not that of tasks.
     since: Cell<Option<(Instant, usize)>>,
     /// How many nanoseconds a task takes, on average. A number, since each submission compares it.
     task_nanos: Cell<u32>,
@@ -39,7 +42,8 @@ impl Pacing {
         pacing
     }
 
-    /// Counts a request, and returns whether it begins with a check. `run_count` is how many tasks the worker has run.
+    /// Counts a request, and returns whether it begins with a check. `run_count` is how many tasks
+    /// the worker has run.
     #[inline]
     pub(super) fn is_check_due(&self, run_count: usize) -> bool {
         let left = self.left.get() - 1;
@@ -61,8 +65,9 @@ impl Pacing {
     /// Records that `run` tasks have taken this time.
     fn record(&self, taken: Duration, run: usize) {
         let Some(mean) = taken.as_nanos().checked_div(run as u128) else { return };
-        // At most so much that two requests fill a period: then every other one takes from the injector first, and the average is
-        // soon back at that of short tasks, however long one took or a worker had no CPU.
+        // At most so much that two requests fill a period: then every other one takes from the
+        // injector first, and the average is soon back at that of short tasks, however long one
+        // took or a worker had no CPU.
         let longest = PERIOD_NANOS / 2;
         let now = u32::try_from(mean).map_or(longest, |mean| mean.min(longest));
         self.task_nanos.set((self.task_nanos.get() + now) / 2);
@@ -70,21 +75,23 @@ impl Pacing {
 
     /// Returns the number of requests from one check to the next.
     fn interval(&self) -> usize {
-        // In a model mostly no check comes: it would find the tasks that a lost notification leaves behind.
+        // In a model mostly no check comes: it would find the tasks that a lost notification leaves
+        // behind.
         #[cfg(elastipool_loom)]
         return crate::queue::model::SHORT_INTERVAL.get().unwrap_or(usize::MAX);
         #[cfg(not(elastipool_loom))]
         return MAX_INTERVAL.min((PERIOD_NANOS / self.task_nanos.get().max(1)) as usize);
     }
 
-    /// Whether a task may take longer than a look at the queues, by those that the worker has run since it rested.
+    /// Whether a task may take longer than a look at the queues, by those that the worker has run
+    /// since it rested.
     pub(crate) fn are_tasks_long(&self) -> bool {
         // Then fewer than the most requests fill a period.
         self.task_nanos() >= PERIOD_NANOS / MAX_INTERVAL as u32
     }
 
-    /// Whether tasks take so long, 20 us and more on average, that the injector's cost is small beside it: some 50 ns more for each
-    /// than a local queue.
+    /// Whether tasks take so long, 20 us and more on average, that the injector's cost is small
+    /// beside it: some 50 ns more for each than a local queue.
     #[inline]
     pub(crate) fn are_tasks_coarse(&self) -> bool {
         self.task_nanos() >= PERIOD_NANOS / 5
@@ -99,12 +106,13 @@ impl Pacing {
         return self.task_nanos.get();
     }
 
-    /// Forgets how long the tasks take: the worker has rested, spun or waited. That time is not the time of tasks, and what comes
-    /// then may be longer.
+    /// Forgets how long the tasks take: the worker has rested, spun or waited. That time is not the
+    /// time of tasks, and what comes then may be longer.
     ///
-    /// The first interval is then 8 requests, or what is left of the one before. With 16, the workers learn later that their tasks
-    /// block: the row stages has a p99 1.13 times as long. With 4, workers that often spin read the clock more often: a task that
-    /// submits many short ones takes up to 1.05 times as long.
+    /// The first interval is then 8 requests, or what is left of the one before. With 16, the
+    /// workers learn later that their tasks block: the row stages has a p99 1.13 times as long.
+    /// With 4, workers that often spin read the clock more often: a task that submits many short
+    /// ones takes up to 1.05 times as long.
     pub(crate) fn forget(&self) {
         self.task_nanos.set(PERIOD_NANOS / 8);
         self.since.set(None);
@@ -133,7 +141,8 @@ mod tests {
         for interval in [2, 7, MAX_INTERVAL] {
             let pacing = Pacing::new();
             pacing.task_nanos.set(PERIOD_NANOS / interval as u32);
-            // No task has run, so the interval stays as it is. The first one is that of a worker that knows nothing.
+            // No task has run, so the interval stays as it is. The first one is that of a worker
+            // that knows nothing.
             let checks = (0..20 * MAX_INTERVAL).filter(|_| pacing.is_check_due(0)).count();
             assert!(checks.abs_diff(20 * MAX_INTERVAL / interval) <= 4, "{checks}");
         }

@@ -1,5 +1,5 @@
-//! Making a task's [attachment](crate::task::attachment) when the task is submitted: a part for each
-//! [observer](crate::observe::observer) of the pool.
+//! Making a task's [attachment](crate::task::attachment) when the task is submitted: a part for
+//! each [observer](crate::observe::observer) of the pool.
 
 use crate::sched::route::Route;
 use crate::sync::unwind::{contain, discard};
@@ -12,7 +12,8 @@ impl Route<'_> {
         self.view.is_none() && self.shared.observers.is_empty()
     }
 
-    /// Returns the attachment of a task that is submitted now. Mostly there is none. A part that panics is left out.
+    /// Returns the attachment of a task that is submitted now. Mostly there is none. A part that
+    /// panics is left out.
     #[inline]
     pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
         if self.shared.observers.is_empty() { None } else { self.attach(line, is_future) }

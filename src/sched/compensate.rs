@@ -6,25 +6,29 @@ use crate::sched::shared::Shared;
 use crate::sync::{Ordering, fence};
 
 impl WorkerContext {
-    /// Whether a wait of this worker is a region. In a start hook it is only if no more than `max_size` workers are in theirs.
+    /// Whether a wait of this worker is a region. In a start hook it is only if no more than
+    /// `max_size` workers are in theirs.
     pub(crate) fn may_wait(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.
         let in_hooks = || self.shared.in_start_hook.load(Ordering::Relaxed);
         self.runs_tasks.get() || in_hooks() <= self.shared.sizes.max()
     }
 
-    /// Changes the blocking region of the calling worker, which has this context, or begins or ends one. The order matters:
+    /// Changes the blocking region of the calling worker, which has this context, or begins or ends
+    /// one. The order matters:
     ///
     /// 1. Sets the region, before the pool is told, which may call user code.
-    /// 2. If the worker was in none: shares the futures that its poll has woken, and releases its place. Both before it counts as blocked:
-    ///    the worker that runs instead takes them.
-    /// 3. If the worker will be in none: takes its place again, while it still counts as blocked. It may have to wait for it.
+    /// 2. If the worker was in none: shares the futures that its poll has woken, and releases its
+    ///    place. Both before it counts as blocked: the worker that runs instead takes them.
+    /// 3. If the worker will be in none: takes its place again, while it still counts as blocked.
+    ///    It may have to wait for it.
     /// 4. Tells the observers.
-    /// 5. Leaves the region before: counts as runnable, for which it may have to wait too, then acquires a permit. Not if it keeps its
-    ///    unit of `blocked`.
-    /// 6. Enters the next region, after 5, so that it never has two units: counts as blocked, then releases its permit. The
-    ///    submitter that gets the permit finds spare capacity.
-    /// 7. If the worker is in a region now, looks, after all changes that others may rely on: one look for 2 and 6 (rule A).
+    /// 5. Leaves the region before: counts as runnable, for which it may have to wait too, then
+    ///    acquires a permit. Not if it keeps its unit of `blocked`.
+    /// 6. Enters the next region, after 5, so that it never has two units: counts as blocked, then
+    ///    releases its permit. The submitter that gets the permit finds spare capacity.
+    /// 7. If the worker is in a region now, looks, after all changes that others may rely on: one
+    ///    look for 2 and 6 (rule A).
     pub(crate) fn change_region(&self, to: Option<RegionKind>) {
         let shared = &self.shared;
         // Set before the pool is told, which may call user code.
@@ -32,7 +36,8 @@ impl WorkerContext {
         self.metrics.is_in_region.set(to.is_some());
         let mut relied = MustLook::owed();
         if from.is_none() {
-            // Another worker may run the futures that the worker's poll has deferred, and have its place.
+            // Another worker may run the futures that the worker's poll has deferred, and have its
+            // place.
             self.stop_deferring();
             relied = relied.and(shared.lend_place(self));
         }
@@ -45,8 +50,8 @@ impl WorkerContext {
         let is_counted = from.is_some_and(|kind| shared.leave_counted(kind));
         if !(is_counted && to.is_some_and(|kind| shared.keep_counted(kind))) {
             if is_counted {
-                // Before it enters: a worker that is in a declared region and waits to return would have two units, its own and one
-                // that another worker leaves to it.
+                // Before it enters: a worker that is in a declared region and waits to return would
+                // have two units, its own and one that another worker leaves to it.
                 shared.return_from_region();
                 if self.runs_tasks.get() {
                     shared.acquire_over_limit();
@@ -67,7 +72,8 @@ impl WorkerContext {
 }
 
 impl Shared {
-    /// Whether a worker that is counted as blocked stays so in the region that begins. Otherwise it has not entered that one.
+    /// Whether a worker that is counted as blocked stays so in the region that begins. Otherwise it
+    /// has not entered that one.
     fn keep_counted(&self, kind: RegionKind) -> bool {
         let enter = |declared| (declared < self.config.max_blocked).then_some(declared + 1);
         kind == RegionKind::Own
@@ -80,16 +86,19 @@ impl Shared {
             || self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked
     }
 
-    /// Whether the count of blocked workers shrinks by a region that ends. Not while more declared regions than `max_blocked` go on:
-    /// the count that this one had is that of another one then, whose worker was not counted before.
+    /// Whether the count of blocked workers shrinks by a region that ends. Not while more declared
+    /// regions than `max_blocked` go on: the count that this one had is that of another one then,
+    /// whose worker was not counted before.
     ///
-    /// Each change of the declared count decides alone about one unit of `blocked`, so that is not subtracted twice. It is
-    /// subtracted later, once the worker has returned: meanwhile another declared region may be counted as well.
+    /// Each change of the declared count decides alone about one unit of `blocked`, so that is not
+    /// subtracted twice. It is subtracted later, once the worker has returned: meanwhile another
+    /// declared region may be counted as well.
     ///
-    /// `max_blocked` never changes: with a higher one, this would subtract a unit that was never added.
+    /// `max_blocked` never changes: with a higher one, this would subtract a unit that was never
+    /// added.
     ///
-    /// Release and acquire, as in each change of that count: a worker that leaves its unit to another one has added it to `blocked`
-    /// before, so the other subtracts it afterwards.
+    /// Release and acquire, as in each change of that count: a worker that leaves its unit to
+    /// another one has added it to `blocked` before, so the other subtracts it afterwards.
     fn leave_counted(&self, kind: RegionKind) -> bool {
         kind == RegionKind::Own
             || self.declared.fetch_sub(1, Ordering::AcqRel) <= self.config.max_blocked

@@ -1,25 +1,28 @@
-//! What code finds about the thread that runs it: which pool's worker the thread is, what that worker is doing, and the
-//! local queue and credit that its tasks submit through. In one file, since a submission reads all of it at once.
+//! What code finds about the thread that runs it: which pool's worker the thread is, what that
+//! worker is doing, and the local queue and credit that its tasks submit through. In one file,
+//! since a submission reads all of it at once.
 //!
-//! A task submits others through the context of its worker. Apart from its fence, such a submission writes nothing that
-//! other workers write too:
+//! A task submits others through the context of its worker. Apart from its fence, such a submission
+//! writes nothing that other workers write too:
 //!
-//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it; if its tasks are coarse, mostly to
-//!   the injector (below).
-//! - The new task is counted by *credit*: the worker does not subtract each ended task from the in-flight count, and
-//!   the new task takes over the count of an ended one. A worker without credit accepts a batch of tasks at once. So
-//!   the in-flight count may be too high, but only while the worker is busy: it returns its credit before it rests or
-//!   leaves (race 20). Each submission also checks whether the pool is closed. One that finds it open comes before the
+//! - The new task goes to the worker's [local queue](crate::queue), where other workers find it; if
+//!   its tasks are coarse, mostly to the injector (below).
+//! - The new task is counted by *credit*: the worker does not subtract each ended task from the
+//!   in-flight count, and the new task takes over the count of an ended one. A worker without
+//!   credit accepts a batch of tasks at once. So the in-flight count may be too high, but only
+//!   while the worker is busy: it returns its credit before it rests or leaves (race 20). Each
+//!   submission also checks whether the pool is closed. One that finds it open comes before the
 //!   close (race 20).
 //!
-//! A future that another future's poll wakes goes to the worker's local queue of woken futures, and no worker is
-//! notified: the polling worker takes from that queue next, and notifies another worker if it leaves something there.
-//! There are three exceptions. A first poll may be as long as any new task, and so may a task that a poll waits for and runs itself; a
-//! blocking region may wait for the woken future. Each makes the wake like one from outside.
+//! A future that another future's poll wakes goes to the worker's local queue of woken futures, and
+//! no worker is notified: the polling worker takes from that queue next, and notifies another
+//! worker if it leaves something there. There are three exceptions. A first poll may be as long as
+//! any new task, and so may a task that a poll waits for and runs itself; a blocking region may
+//! wait for the woken future. Each makes the wake like one from outside.
 //!
-//! If the worker's tasks are *coarse* and no idle worker may be woken, what they submit and what their polls wake goes to the
-//! injectors instead, behind all that came before: in local queues of different lengths some would wait many times as long as
-//! others.
+//! If the worker's tasks are *coarse* and no idle worker may be woken, what they submit and what
+//! their polls wake goes to the injectors instead, behind all that came before: in local queues of
+//! different lengths some would wait many times as long as others.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -39,9 +42,10 @@ use crate::task::unstarted::Entry;
 use crate::thread::{Identity, PoolId, identity};
 use crate::views::ViewCore;
 
-/// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared in-flight count, so
-/// 16 makes that cost small beside the rest of a submission. More would keep the count too high by more until the
-/// worker rests. In a model 2, so that a few submissions use up a batch.
+/// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared
+/// in-flight count, so 16 makes that cost small beside the rest of a submission. More would keep
+/// the count too high by more until the worker rests. In a model 2, so that a few submissions use
+/// up a batch.
 const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
@@ -57,7 +61,8 @@ struct ThreadContext {
     is_outside: Cell<bool>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
-    /// The task that the thread runs. `None` if it runs none, or as a worker one of its pool's default view.
+    /// The task that the thread runs. `None` if it runs none, or as a worker one of its pool's
+    /// default view.
     task: RefCell<Option<RunningTask>>,
 }
 
@@ -68,13 +73,14 @@ pub(crate) struct RunningTask {
     pub(crate) view: Option<Arc<ViewCore>>,
 }
 
-/// What the end of a blocking region depends on. A region inside of another one of this kind or a later one changes nothing.
+/// What the end of a blocking region depends on. A region inside of another one of this kind or a
+/// later one changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RegionKind {
     /// Something outside the pool: the worker is replaced unless `max_blocked` others are.
     Declared,
-    /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind too, since the
-    /// number of those is limited anyway.
+    /// The worker's own pool: the worker is always replaced. A wait in a start hook is of this kind
+    /// too, since the number of those is limited anyway.
     Own,
 }
 
@@ -95,7 +101,8 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
-    /// Returns the key of the calling thread, if it is one of the pool's that must not wait for itself.
+    /// Returns the key of the calling thread, if it is one of the pool's that must not wait for
+    /// itself.
     pub(crate) fn leaving(self) -> Option<ThreadKey> {
         match self {
             Caller::Leaving(key) => Some(key),
@@ -120,12 +127,14 @@ pub(crate) fn is_caller_of(shared: &Arc<Shared>) -> bool {
     with_thread(|thread| thread.caller_of.borrow().contains(&shared.id())).unwrap_or(false)
 }
 
-/// Returns how many tasks, of any pools, the calling thread runs or drops as their caller, each on top of the one before.
+/// Returns how many tasks, of any pools, the calling thread runs or drops as their caller, each on
+/// top of the one before.
 pub(crate) fn caller_depth() -> usize {
     with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
 }
 
-/// Marks the calling thread as the caller of a task of this pool and view, which runs, until the guard is dropped.
+/// Marks the calling thread as the caller of a task of this pool and view, which runs, until the
+/// guard is dropped.
 pub(crate) fn mark_caller<'a>(
     shared: &'a Shared,
     view: Option<&'a Arc<ViewCore>>,
@@ -153,8 +162,9 @@ pub(super) fn replace_task(task: Option<RunningTask>) -> Option<RunningTask> {
     with_thread(|thread| thread.task.replace(task)).flatten()
 }
 
-/// Makes a task of this pool and view the one that the calling thread runs, on top of another one, until the guard is dropped.
-/// `None` if that changes nothing: a worker's tasks are mostly of the default view.
+/// Makes a task of this pool and view the one that the calling thread runs, on top of another one,
+/// until the guard is dropped. `None` if that changes nothing: a worker's tasks are mostly of the
+/// default view.
 #[inline]
 pub(crate) fn enter_task(shared: &Shared, view: Option<&Arc<ViewCore>>) -> Option<TaskMark> {
     let has_task = with_thread(|thread| thread.task.borrow().is_some()).unwrap_or(false);
@@ -177,8 +187,8 @@ impl Drop for TaskMark {
     }
 }
 
-/// Returns to which pool and view the task belongs that the calling thread runs. A hook of a worker or of the keeper belongs to the
-/// default view. `None` outside of the pools.
+/// Returns to which pool and view the task belongs that the calling thread runs. A hook of a worker
+/// or of the keeper belongs to the default view. `None` outside of the pools.
 pub(crate) fn running_task() -> Option<RunningTask> {
     let task = with_thread(|thread| thread.task.borrow().clone()).flatten();
     let worker = || identity().map(|identity| RunningTask { pool: identity.pool, view: None });
@@ -198,8 +208,8 @@ pub(crate) fn find_handle(pool: PoolId) -> Option<Arc<dyn Any + Send + Sync>> {
     handle
 }
 
-/// Makes this the calling thread's worker, or makes it none. Returns the one before for the caller to drop: dropping it may run
-/// user code, which must not find the context borrowed.
+/// Makes this the calling thread's worker, or makes it none. Returns the one before for the caller
+/// to drop: dropping it may run user code, which must not find the context borrowed.
 pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerContext>> {
     with_thread(|thread| thread.worker.replace(worker)).flatten()
 }
@@ -221,8 +231,9 @@ impl Drop for OutsideOfWorker {
     }
 }
 
-/// Whether the calling thread is the pool's keeper, or in a hook [outside of the worker](OutsideOfWorker): of this pool, or of another one that
-/// a task or submitter of this pool has called. Not a worker that is leaving, which no longer counts.
+/// Whether the calling thread is the pool's keeper, or in a hook [outside of the
+/// worker](OutsideOfWorker): of this pool, or of another one that a task or submitter of this pool
+/// has called. Not a worker that is leaving, which no longer counts.
 pub(crate) fn is_hook_of(pool: PoolId) -> bool {
     let is_own = |identity: Identity| identity.pool == pool && identity.leaving.is_none();
     let is_outside = || with_thread(|thread| thread.is_outside.get()).unwrap_or(false);
@@ -234,7 +245,8 @@ pub(super) fn is_outside_of_worker() -> bool {
     with_thread(|thread| thread.is_outside.get()).unwrap_or(true)
 }
 
-/// Returns the context of the calling worker, which runs its start hook or tasks, of whichever pool.
+/// Returns the context of the calling worker, which runs its start hook or tasks, of whichever
+/// pool.
 #[inline]
 pub(crate) fn worker() -> Option<Rc<WorkerContext>> {
     with_thread(|thread| thread.worker.borrow().clone()).flatten()
@@ -246,7 +258,8 @@ pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
     worker().filter(|worker| Arc::ptr_eq(&worker.shared, shared) && worker.runs_tasks.get())
 }
 
-/// Returns the calling worker's context, if it is a worker of the pool with this [identity](Shared::id) that runs tasks.
+/// Returns the calling worker's context, if it is a worker of the pool with this
+/// [identity](Shared::id) that runs tasks.
 pub(crate) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
     worker().filter(|worker| worker.shared.id() == pool && worker.runs_tasks.get())
 }
@@ -256,7 +269,8 @@ pub(super) fn works_for(pool: PoolId) -> bool {
     worker().is_some_and(|worker| worker.shared.id() == pool)
 }
 
-/// What a worker is doing, and what its tasks submit through. See the [module's documentation](self).
+/// What a worker is doing, and what its tasks submit through. See the [module's
+/// documentation](self).
 pub(crate) struct WorkerContext {
     pub(crate) shared: Arc<Shared>,
     /// Whether it runs tasks. Otherwise it runs its start hook.
@@ -270,17 +284,18 @@ pub(crate) struct WorkerContext {
     credit: Cell<usize>,
     /// Tasks run since the worker started, or since its quota was renewed.
     run: Cell<usize>,
-    /// How long the queue of new tasks was when the newest one was last found not to be stale: stale ones may be under it. Zero if
-    /// there are none.
+    /// How long the queue of new tasks was when the newest one was last found not to be stale:
+    /// stale ones may be under it. Zero if there are none.
     covered: Cell<usize>,
-    /// Whether the worker polls a woken future outside of blocking regions. If so, notifying is deferred.
+    /// Whether the worker polls a woken future outside of blocking regions. If so, notifying is
+    /// deferred.
     in_poll: Cell<bool>,
     /// Whether the queue may hold work that no worker was notified of.
     needs_notify: Cell<bool>,
     /// Whether the last poll has yielded, so that a new task comes next.
     has_yielded: Cell<bool>,
-    /// The view of which the worker holds a place. `None` in a pool without views, and for a task that was taken before there
-    /// was one.
+    /// The view of which the worker holds a place. `None` in a pool without views, and for a task
+    /// that was taken before there was one.
     pub(crate) place: Cell<Option<ViewId>>,
     /// The view of which it takes a place at the end of its blocking region.
     pub(crate) lent: Cell<Option<ViewId>>,
@@ -343,7 +358,8 @@ impl WorkerContext {
     fn steal(&self, steal: impl FnOnce() -> Option<Job>) -> Option<Job> {
         let stolen = steal();
         if stolen.is_some() {
-            // Race 1: the rest of the stolen batch was in no queue for a moment, so another worker may have rested.
+            // Race 1: the rest of the stolen batch was in no queue for a moment, so another worker
+            // may have rested.
             self.owe(MustLook::owed());
         }
         stolen
@@ -366,7 +382,8 @@ impl WorkerContext {
         local.leaves_items(&self.shared.queue).then(MustLook::owed)
     }
 
-    /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are *coarse*, and no idle worker may be woken.
+    /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are
+    /// *coarse*, and no idle worker may be woken.
     #[inline]
     fn prefers_injector(&self, local: &Local<Job>) -> bool {
         local.pacing.are_tasks_coarse()
@@ -380,8 +397,9 @@ impl WorkerContext {
         }
     }
 
-    /// Queues a job, without notifying a worker. If the worker's own poll has woken it, the worker notifies after that poll, if it must
-    /// (race 22). Always inlined: it would copy the job to pass it on.
+    /// Queues a job, without notifying a worker. If the worker's own poll has woken it, the worker
+    /// notifies after that poll, if it must (race 22). Always inlined: it would copy the job to
+    /// pass it on.
     #[inline(always)]
     pub(crate) fn push(&self, queue: &TaskQueue, kind: Kind, job: Job) {
         self.push_with(queue, kind, || job);
@@ -405,7 +423,8 @@ impl WorkerContext {
         self.local.is_some() && self.in_poll.get()
     }
 
-    /// Pushes a future that was woken during its own poll: mostly it yields. It gives way to one new task, unless the worker knows that a few polls more do not delay these.
+    /// Pushes a future that was woken during its own poll: mostly it yields. It gives way to one
+    /// new task, unless the worker knows that a few polls more do not delay these.
     #[inline(always)]
     pub(crate) fn push_yielded(&self, queue: &TaskQueue, task: Arc<dyn Run>) {
         if self.local.as_ref().is_none_or(|local| local.pacing.are_tasks_long()) {
@@ -414,8 +433,8 @@ impl WorkerContext {
         self.push_with(queue, Kind::Woken, || Job::woken(task));
     }
 
-    /// Pushes a future that the poll of another one has woken. The worker notifies of it after that poll, or the keeper if the poll
-    /// does not end.
+    /// Pushes a future that the poll of another one has woken. The worker notifies of it after that
+    /// poll, or the keeper if the poll does not end.
     #[inline]
     pub(crate) fn push_deferring_notify(&self, task: Arc<dyn Run>) {
         self.push_with(&self.shared.queue, Kind::Woken, || Job::woken(task));
@@ -423,8 +442,8 @@ impl WorkerContext {
         self.shared.watch_deferred();
     }
 
-    /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future, notifying is deferred to
-    /// its end.
+    /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future,
+    /// notifying is deferred to its end.
     #[inline]
     pub(crate) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
@@ -432,8 +451,8 @@ impl WorkerContext {
         self.metrics.count_begin();
     }
 
-    /// Makes futures that the worker's task wakes from now on notify at once, and lets other workers take the ones that it
-    /// has woken. The caller looks.
+    /// Makes futures that the worker's task wakes from now on notify at once, and lets other
+    /// workers take the ones that it has woken. The caller looks.
     pub(super) fn stop_deferring(&self) {
         self.share_woken();
         self.in_poll.set(false);
@@ -450,7 +469,8 @@ impl WorkerContext {
         self.in_poll.set(false);
     }
 
-    /// Ends a job whose outcome is rare. Not inlined, so that the usual ones do not pay for tests of these.
+    /// Ends a job whose outcome is rare. Not inlined, so that the usual ones do not pay for tests
+    /// of these.
     #[cold]
     #[inline(never)]
     fn end_rare(&self, outcome: &mut Outcome) {
@@ -458,7 +478,8 @@ impl WorkerContext {
         self.end_awaited(outcome);
         if let Outcome::Skipped = outcome {
             if !self.in_poll.get() {
-                // It has no permit that the worker could release. That of a woken future has the worker's.
+                // It has no permit that the worker could release. That of a woken future has the
+                // worker's.
                 self.shared.acquire_over_limit();
                 self.shared.release_permits_of_entries(1);
             }
@@ -471,8 +492,9 @@ impl WorkerContext {
         self.local.as_ref()?.pop_newest_if(wanted)
     }
 
-    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was not taken back, drops it now if it
-    /// is the newest in the local queue. Otherwise it stays queued until it is the newest, or a worker takes it.
+    /// Counts a claimed task that the worker begins to run on top of another one. If its entry was
+    /// not taken back, drops it now if it is the newest in the local queue. Otherwise it stays
+    /// queued until it is the newest, or a worker takes it.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.run.set(self.run.get().wrapping_add(1));
         self.metrics.begin_awaited(entry);
@@ -482,8 +504,8 @@ impl WorkerContext {
             self.skip_uncovered();
             return;
         }
-        // What this task submits goes to the local queue from now on, where the waiting worker can take it back. In the injector
-        // each task that it waits for would leave an entry behind.
+        // What this task submits goes to the local queue from now on, where the waiting worker can
+        // take it back. In the injector each task that it waits for would leave an entry behind.
         self.forget_task_time();
         self.skip_stale();
         self.covered.set(self.local_len());
@@ -544,8 +566,9 @@ impl WorkerContext {
         self.run.set(0);
     }
 
-    /// Prepares for a rest. The local queues are empty, unless more workers run than may: then the others find woken
-    /// futures here only if they are shared. Stale entries that are left are skipped when they are taken.
+    /// Prepares for a rest. The local queues are empty, unless more workers run than may: then the
+    /// others find woken futures here only if they are shared. Stale entries that are left are
+    /// skipped when they are taken.
     pub(crate) fn rest(&self) {
         self.share_woken();
         self.covered.set(0);

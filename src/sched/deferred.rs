@@ -1,12 +1,14 @@
 //! For how long woken futures wait for the end of the poll that has woken them (race 22).
 //!
-//! The polling worker will take them next, mostly, so no other is notified. But the poll may block, unseen by the pool, until one of
-//! them has run. So while such futures are left behind and another worker could take them, the keeper looks every [`PAUSE`]. It
-//! notifies of those whose worker has asked for no task since the look before, so of each after one pause, or two at most.
+//! The polling worker will take them next, mostly, so no other is notified. But the poll may block,
+//! unseen by the pool, until one of them has run. So while such futures are left behind and another
+//! worker could take them, the keeper looks every [`PAUSE`]. It notifies of those whose worker has
+//! asked for no task since the look before, so of each after one pause, or two at most.
 //!
-//! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks for the next look: in this order,
-//! since the thread may lose its CPU in between, and others rely on the flag. The keeper sleeps if no wake has set it again and no
-//! future waits. It looks once more before that: a wake may have read the flag just before it was cleared.
+//! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks
+//! for the next look: in this order, since the thread may lose its CPU in between, and others rely
+//! on the flag. The keeper sleeps if no wake has set it again and no future waits. It looks once
+//! more before that: a wake may have read the flag just before it was cleared.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -24,8 +26,8 @@ impl Shared {
         }
     }
 
-    /// Whether another worker may take the future. Without spare capacity none may, and whichever becomes idle looks; but a measurement may
-    /// find that the others sleep.
+    /// Whether another worker may take the future. Without spare capacity none may, and whichever
+    /// becomes idle looks; but a measurement may find that the others sleep.
     #[inline]
     fn may_take_deferred(&self) -> bool {
         self.sizes.follows_measurements()

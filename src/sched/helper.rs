@@ -1,16 +1,21 @@
-//! The helper: a pool's thread for user code that belongs to no task. The wakers of futures that wait for the pool (for a permit, a slot of
-//! a group, quiet, or its end), the destructors of tasks that a deadline cancels, the hook for stalls, and subscribers of the keeper's events.
+//! The helper: a pool's thread for user code that belongs to no task. The wakers of futures that
+//! wait for the pool (for a permit, a slot of a group, quiet, or its end), the destructors of tasks
+//! that a deadline cancels, the hook for stalls, and subscribers of the keeper's events.
 //!
-//! Such code may take long, or wait for the pool. The threads that cause it are in the middle of a change that others rely on, or are the
-//! keeper, which gives the pool its workers. So they leave it to the helper. The keeper starts the helper when there is such code, with the
-//! stack of a worker, and it exits after the last worker has left. Like the keeper it is no worker, and belongs to the pool (law 9). If the
-//! system refuses it, the keeper runs the code between its jobs, and asks for it again after a pause, as for a worker. Without a keeper or a
-//! helper, the calling thread runs the code: it is none of the pool's, or a worker that has left, such as one in its stop hook.
+//! Such code may take long, or wait for the pool. The threads that cause it are in the middle of a
+//! change that others rely on, or are the keeper, which gives the pool its workers. So they leave
+//! it to the helper. The keeper starts the helper when there is such code, with the stack of a
+//! worker, and it exits after the last worker has left. Like the keeper it is no worker, and
+//! belongs to the pool (law 9). If the system refuses it, the keeper runs the code between its
+//! jobs, and asks for it again after a pause, as for a worker. Without a keeper or a helper, the
+//! calling thread runs the code: it is none of the pool's, or a worker that has left, such as one
+//! in its stop hook.
 //!
-//! The first future that waits for the pool's end starts the helper too. While there is one the helper stays until the pool is over, waits
-//! until all other threads are gone, and wakes those futures last. Each of them then waits until the helper is gone as well, unless the
-//! helper polls it in that wake. If the system refuses the helper for that long, the keeper does so in its place. A pool without workers
-//! may have neither: then the future asks again.
+//! The first future that waits for the pool's end starts the helper too. While there is one the
+//! helper stays until the pool is over, waits until all other threads are gone, and wakes those
+//! futures last. Each of them then waits until the helper is gone as well, unless the helper polls
+//! it in that wake. If the system refuses the helper for that long, the keeper does so in its
+//! place. A pool without workers may have neither: then the future asks again.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -45,7 +50,8 @@ impl Shared {
         state.user_code.push(code);
         let parker = if state.has_helper { &self.keeper.helper } else { &self.keeper.parker };
         drop(state);
-        // Race 42: added first. The helper stays while there is any, and the keeper while there is no helper.
+        // Race 42: added first. The helper stays while there is any, and the keeper while there is
+        // no helper.
         parker.recheck();
     }
 
@@ -62,7 +68,8 @@ impl Shared {
             state.pauses[KeeperJob::Helper as usize] = PAUSE;
         }
         drop(state);
-        // Race 42: told first. Code may have come for the keeper while the helper looked and parked: it looks again.
+        // Race 42: told first. Code may have come for the keeper while the helper looked and
+        // parked: it looks again.
         self.keeper.helper.recheck();
         started
     }
@@ -73,7 +80,8 @@ impl Shared {
         self.emit(Event::refused(error));
     }
 
-    /// Runs user code until the pool has no worker. Returns what waits for the end of the pool, which has come.
+    /// Runs user code until the pool has no worker. Returns what waits for the end of the pool,
+    /// which has come.
     fn help(self: &Arc<Self>, key: ThreadKey) -> Vec<End> {
         loop {
             let code = mem::take(&mut self.keeper.state.lock().user_code);
@@ -96,7 +104,8 @@ impl Shared {
         ends
     }
 
-    /// Lets the helper leave if the pool has no worker, and is over if futures wait for that. Takes these.
+    /// Lets the helper leave if the pool has no worker, and is over if futures wait for that. Takes
+    /// these.
     fn try_leave_helper(&self) -> Option<Vec<End>> {
         if self.counts.load().total() > 0 {
             return None;
@@ -129,11 +138,13 @@ impl Shared {
         )
     }
 
-    /// Returns what is ready when the pool is closed and all of its threads but the helper are gone. `None` if all are gone now. An error if
-    /// the system refuses the helper, and there is no keeper.
+    /// Returns what is ready when the pool is closed and all of its threads but the helper are
+    /// gone. `None` if all are gone now. An error if the system refuses the helper, and there is no
+    /// keeper.
     fn begin_end_wait(self: &Arc<Self>) -> io::Result<Option<oneshot::Receiver<()>>> {
         let mut registry = self.registry.lock_reaped();
-        // Under the lock: a shutdown that has seen the last thread go has closed the pool before (race 16).
+        // Under the lock: a shutdown that has seen the last thread go has closed the pool before
+        // (race 16).
         if self.in_flight.is_over() && registry.is_gone() {
             return Ok(None);
         }

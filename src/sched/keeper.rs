@@ -1,19 +1,22 @@
 //! The keeper: a pool's thread for what has to be done at a certain time, whatever the workers do.
 //!
-//! It does [jobs](KeeperJob), each when it is due: the thread that needs one [asks](crate::keeper::Keeper::ask) for it. The keeper starts just before
-//! the pool's first worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no worker, but belongs to the pool
-//! like its workers: `shutdown_join` waits for it (law 9).
+//! It does [jobs](KeeperJob), each when it is due: the thread that needs one
+//! [asks](crate::keeper::Keeper::ask) for it. The keeper starts just before the pool's first
+//! worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no
+//! worker, but belongs to the pool like its workers: `shutdown_join` waits for it (law 9).
 //!
 //! # Asking for a refused thread again
-//! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks for [`KeeperJob::Threads`]. The job
-//! notifies, as a submitter of the queued tasks would. If that is refused again it asks anew, after a pause that is twice as
-//! long. Otherwise another thread looks at the queue when it must: the new worker, or whichever made the notification
-//! unnecessary. Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for, and the keeper
-//! sleeps, while nothing is refused.
+//! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks
+//! for [`KeeperJob::Threads`]. The job notifies, as a submitter of the queued tasks would. If that
+//! is refused again it asks anew, after a pause that is twice as long. Otherwise another thread
+//! looks at the queue when it must: the new worker, or whichever made the notification unnecessary.
+//! Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for,
+//! and the keeper sleeps, while nothing is refused.
 //!
-//! A keeper that was started when the first thread is refused would mostly be refused as well. Then nothing would be left to ask
-//! if all workers wait where the pool does not see it. So there is no worker without a keeper: if the system refuses the keeper,
-//! the first worker's start has failed, and the task comes back to its submitter.
+//! A keeper that was started when the first thread is refused would mostly be refused as well. Then
+//! nothing would be left to ask if all workers wait where the pool does not see it. So there is no
+//! worker without a keeper: if the system refuses the keeper, the first worker's start has failed,
+//! and the task comes back to its submitter.
 
 use std::io;
 use std::sync::Arc;
@@ -29,16 +32,18 @@ use crate::sync::default_stack_size;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{discard, quietly};
 
-/// The pause before a refused thread is asked for again doubles up to this one. It bounds how long a pool takes to notice that
-/// threads are available again.
+/// The pause before a refused thread is asked for again doubles up to this one. It bounds how long
+/// a pool takes to notice that threads are available again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Shared {
-    /// Does jobs until the pool has no worker. Without a helper, returns what waits for the end of the pool, which has come.
+    /// Does jobs until the pool has no worker. Without a helper, returns what waits for the end of
+    /// the pool, which has come.
     fn keep(self: &Arc<Self>, key: ThreadKey) -> Vec<End> {
         let mut is_late = false;
-        // Race 42: looked at before each park. The last worker rechecks after it has left. The keeper leaves also with a job due, unless
-        // user code lacks a helper: jobs are for queued work or running tasks, and there are none without a worker.
+        // Race 42: looked at before each park. The last worker rechecks after it has left. The
+        // keeper leaves also with a job due, unless user code lacks a helper: jobs are for queued
+        // work or running tasks, and there are none without a worker.
         loop {
             if let Some(ends) = self.try_leave_keeper() {
                 return self.end(key, ends);
@@ -87,7 +92,8 @@ impl Shared {
 
     /// Starts the keeper, unless it has been started. The caller starts a worker next.
     pub(super) fn ensure_keeper(self: &Arc<Self>, registry: &mut RegistryState) -> io::Result<()> {
-        // Most models are about what the other threads do: one more would multiply their executions.
+        // Most models are about what the other threads do: one more would multiply their
+        // executions.
         #[cfg(elastipool_loom)]
         if !crate::sync::STARTS_KEEPER.get() {
             return Ok(());
@@ -95,7 +101,8 @@ impl Shared {
         if registry.has_keeper {
             return Ok(());
         }
-        // It may run user code: instead of a refused helper, and as it drops the last reference to the pool.
+        // It may run user code: instead of a refused helper, and as it drops the last reference to
+        // the pool.
         let stack_size = cmp::max(self.config.stack_size, default_stack_size());
         self.start_own(registry, "keeper", stack_size, Self::keep)?;
         registry.has_keeper = true;
@@ -103,8 +110,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets the keeper leave if the pool has no worker, and is over if futures wait for that without a helper. Takes these. The next
-    /// start of a worker starts another keeper.
+    /// Lets the keeper leave if the pool has no worker, and is over if futures wait for that
+    /// without a helper. Takes these. The next start of a worker starts another keeper.
     fn try_leave_keeper(&self) -> Option<Vec<End>> {
         if self.counts.load().total() > 0 {
             return None;
@@ -122,8 +129,8 @@ impl Shared {
         })
     }
 
-    /// The system has refused a thread for queued tasks, or the helper. No other thread relies on that attempt any more: the job asks for it
-    /// again later.
+    /// The system has refused a thread for queued tasks, or the helper. No other thread relies on
+    /// that attempt any more: the job asks for it again later.
     #[cold]
     pub(super) fn ask_again(self: &Arc<Self>, job: KeeperJob) {
         let pause = {
@@ -140,8 +147,8 @@ impl Shared {
         self.admit_if_starved();
     }
 
-    /// If a thread for queued tasks was refused and no worker is runnable, no permit would become free: grants one over the limit to a worker that
-    /// waits for it.
+    /// If a thread for queued tasks was refused and no worker is runnable, no permit would become
+    /// free: grants one over the limit to a worker that waits for it.
     pub(crate) fn admit_if_starved(&self) {
         if let Some(capacity) = &self.capacity {
             if self.keeper.is_starved() && self.counts.load().runnable() == 0 {

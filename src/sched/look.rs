@@ -1,5 +1,5 @@
-//! Rule A, "rely, then look": the look that a thread owes after a change by which it stops being one that others rely on
-//! (`protocol.md`, race 1).
+//! Rule A, "rely, then look": the look that a thread owes after a change by which it stops being
+//! one that others rely on (`protocol.md`, race 1).
 
 use std::sync::Arc;
 
@@ -9,7 +9,8 @@ use crate::sched::shared::Shared;
 use crate::sync::{Ordering, fence};
 
 impl MustLook {
-    /// For a caller that looks at the queue itself, right after this: an idle worker, and [`Shared::notify`]. Returns the counts.
+    /// For a caller that looks at the queue itself, right after this: an idle worker, and
+    /// [`Shared::notify`]. Returns the counts.
     #[inline]
     pub(crate) fn fence(self, shared: &Shared) -> Snapshot {
         shared.fence_and_admit()
@@ -20,11 +21,12 @@ impl MustLook {
         shared.look_as(Notifier::Submitter);
     }
 
-    /// Notifies if work is queued beside the task that a worker has taken, the first one since it started, rested or spun. Wakes up
-    /// to two other workers for what is left.
+    /// Notifies if work is queued beside the task that a worker has taken, the first one since it
+    /// started, rested or spun. Wakes up to two other workers for what is left.
     pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
         let is_notified = shared.look_as(Notifier::Woken);
-        // For a second task, if there is one: the first one is that of the worker which was woken. Without this, `notify` finds the same.
+        // For a second task, if there is one: the first one is that of the worker which was woken.
+        // Without this, `notify` finds the same.
         if is_notified && shared.work_len() > 1 {
             shared.notify(Notifier::Woken);
         }
@@ -32,7 +34,8 @@ impl MustLook {
 }
 
 impl Shared {
-    /// Admits returning workers, and notifies if work is queued. For any thread, also for one that owes no look.
+    /// Admits returning workers, and notifies if work is queued. For any thread, also for one that
+    /// owes no look.
     pub(crate) fn look(self: &Arc<Self>) {
         self.look_as(Notifier::Submitter);
     }

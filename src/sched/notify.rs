@@ -13,14 +13,17 @@ use crate::sync::cpu::cpus;
 /// Who notifies, which decides how many searching workers are enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notifier {
-    /// One: the worker that it wakes, or that another thread has woken, wakes others when it has taken its task. Linux would put a
-    /// second worker on the CPU that it has found for the first one, which does not run yet.
+    /// One: the worker that it wakes, or that another thread has woken, wakes others when it has
+    /// taken its task. Linux would put a second worker on the CPU that it has found for the first
+    /// one, which does not run yet.
     Submitter,
     /// One, as for a submitter. It starts a thread itself next, so this starts none.
     BeforeStart,
-    /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are awake after log2(n) wake-ups.
+    /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are
+    /// awake after log2(n) wake-ups.
     Woken,
-    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a refused thread.
+    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a
+    /// refused thread.
     Keeper,
     /// The keeper otherwise: as a submitter.
     KeeperLook,
@@ -40,8 +43,8 @@ impl Shared {
     /// fewer than `core_size`.
     pub(crate) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
         let now = self.counts.load();
-        // A search counts as a free worker: the task relies on it, as without `core_size`. If nothing is queued, a
-        // worker has taken the task already.
+        // A search counts as a free worker: the task relies on it, as without `core_size`. If
+        // nothing is queued, a worker has taken the task already.
         let leaves_to_free =
             self.config.prefers_idle && (now.idle() > 0 || now.searching() > 0 || !self.has_work());
         if fills_core && !leaves_to_free && self.is_below_core(now) {
@@ -55,16 +58,17 @@ impl Shared {
         }
     }
 
-    /// Makes a worker look for the queued work: wakes the idle one with the lowest index or, if none is idle, starts a thread. Does nothing if
-    /// enough workers search already.
+    /// Makes a worker look for the queued work: wakes the idle one with the lowest index or, if
+    /// none is idle, starts a thread. Does nothing if enough workers search already.
     ///
     /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
     pub(crate) fn notify(self: &Arc<Self>, notifier: Notifier) {
         loop {
             let now = self.counts.load();
             let limit = self.run_limit(now);
-            // Race 1: without spare capacity the notifier relies on the running workers, each of which looks at the queue when it
-            // stops. If enough search, it relies on these: each looks when it takes a task.
+            // Race 1: without spare capacity the notifier relies on the running workers, each of
+            // which looks at the queue when it stops. If enough search, it relies on these: each
+            // looks when it takes a task.
             if !self.may_run_another(now) || self.is_enough(now, notifier) {
                 return;
             }
@@ -82,8 +86,9 @@ impl Shared {
                 // All idle workers were claimed or have withdrawn, or a limit was reached.
                 continue;
             }
-            // Race 1: relies on the thread that the caller starts next; on the workers that exist, if there can be no more; or on the
-            // worker in its start hook. It looks when the hook has returned.
+            // Race 1: relies on the thread that the caller starts next; on the workers that exist,
+            // if there can be no more; or on the worker in its start hook. It looks when the hook
+            // has returned.
             if notifier == Notifier::BeforeStart
                 || !now.may_start(limit)
                 || self.should_wait_for_hooks(now)
@@ -96,7 +101,8 @@ impl Shared {
             }
             let is_keeper = matches!(notifier, Notifier::Keeper | Notifier::KeeperLook);
             if is_keeper && self.keeper.is_starved() {
-                // Law 7: relies on the look of `KeeperJob::Threads`, after its pause. Only the keeper ends that request, and then looks.
+                // Law 7: relies on the look of `KeeperJob::Threads`, after its pause. Only the
+                // keeper ends that request, and then looks.
                 return;
             }
             let queued = self.work_len();
@@ -106,22 +112,26 @@ impl Shared {
                 Notifier::Keeper => queued,
                 _ => self.start_limit(queued),
             };
-            // Race 1: otherwise relies on the threads that are starting. Each looks when it takes a task.
+            // Race 1: otherwise relies on the threads that are starting. Each looks when it takes a
+            // task.
             let Some(starting) = self.counts.begin_starting_below(enough) else { return };
             // Looks at the queue once more: a worker that was starting may have taken its task.
             let may =
                 |now: Snapshot| starting <= self.work_len() && now.may_start(self.run_limit(now));
             let started = self.start_worker(Some(Search::Starting), None, &may);
             let Err(why) = started else { return };
-            // Race 1: other submitters may have relied on this attempt. The look is the next round of this loop.
+            // Race 1: other submitters may have relied on this attempt. The look is the next round
+            // of this loop.
             self.counts.end_search(Search::Starting).fence(self);
             match &why {
-                // Another submitter, which relied on this attempt, may have queued a stale entry since the attempt cleared the queue.
+                // Another submitter, which relied on this attempt, may have queued a stale entry
+                // since the attempt cleared the queue.
                 StartError::Over => return self.clear_if_over(true),
                 // There may be more tasks by now, or spare capacity again.
                 StartError::AtLimit => {}
-                // The next round would only be refused again. There is at least one worker, and it looks at the queue when it
-                // stops. If none becomes free, the keeper asks for the thread again.
+                // The next round would only be refused again. There is at least one worker, and it
+                // looks at the queue when it stops. If none becomes free, the keeper asks for the
+                // thread again.
                 StartError::Refused(_) => {
                     self.ask_again(KeeperJob::Threads);
                     return self.report_refusal(&why);
@@ -130,8 +140,8 @@ impl Shared {
         }
     }
 
-    /// Whether enough workers search for what is queued. The notifier may rely on any one of them (race 1); the length of the
-    /// queue may be outdated.
+    /// Whether enough workers search for what is queued. The notifier may rely on any one of them
+    /// (race 1); the length of the queue may be outdated.
     fn is_enough(&self, now: Snapshot, notifier: Notifier) -> bool {
         match now.searching() {
             0 => false,
@@ -139,9 +149,9 @@ impl Shared {
         }
     }
 
-    /// How many threads may be starting at a time for `queued` tasks. Workers in their start hooks count as takers of one
-    /// task each. Not more than there are CPUs: further ones only wait for the kernel's lock of the process's memory, which
-    /// each start takes several times.
+    /// How many threads may be starting at a time for `queued` tasks. Workers in their start hooks
+    /// count as takers of one task each. Not more than there are CPUs: further ones only wait for
+    /// the kernel's lock of the process's memory, which each start takes several times.
     pub(super) fn start_limit(&self, queued: usize) -> usize {
         let in_hooks = self.in_start_hook.load(Ordering::Relaxed);
         queued.saturating_sub(in_hooks).clamp(1, cpus())
@@ -160,13 +170,15 @@ impl Shared {
     pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
         let in_hooks = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
         self.counts.end_search(search).fence(self);
-        // Each worker in a hook will take one task, and so will each starting one. Notifies only for more than that.
+        // Each worker in a hook will take one task, and so will each starting one. Notifies only
+        // for more than that.
         if self.work_len() > in_hooks + self.counts.starting() {
             self.notify(Notifier::Submitter);
         }
     }
 
-    /// Returns the look at the queue for the submitters that have relied on the worker ([`should_wait_for_hooks`]).
+    /// Returns the look at the queue for the submitters that have relied on the worker
+    /// ([`should_wait_for_hooks`]).
     ///
     /// [`should_wait_for_hooks`]: Self::should_wait_for_hooks
     pub(crate) fn exit_start_hook(&self) -> MustLook {
@@ -176,7 +188,8 @@ impl Shared {
 
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.
     pub(crate) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
-        // It searches for the task that is about to be queued, so no thread is started for that task.
+        // It searches for the task that is about to be queued, so no thread is started for that
+        // task.
         self.counts.begin_starting();
         match self.start_searching(&|now| now.total() == 0) {
             Ok(()) => Ok(true),

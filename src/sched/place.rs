@@ -1,5 +1,5 @@
-//! Places of views: a worker releases its place while it blocks, and exchanges it when it runs a claimed task
-//! (`views/protocol.md`). Does nothing in a pool that has never had a view.
+//! Places of views: a worker releases its place while it blocks, and exchanges it when it runs a
+//! claimed task (`views/protocol.md`). Does nothing in a pool that has never had a view.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::views::{Terms, ViewCore, ViewPool};
 
 impl Shared {
-    /// From now on a worker takes each task with a place, and those of the default view as well. Called before a view can have a task.
+    /// From now on a worker takes each task with a place, and those of the default view as well.
+    /// Called before a view can have a task.
     pub(crate) fn expect_views(&self) {
         if !self.queue.may_have_views() {
             self.queue.expect_views();
@@ -35,14 +36,16 @@ impl Shared {
         change: impl FnOnce(&mut Terms),
     ) -> Result<(), BuildError> {
         if let Some(owed) = self.policy.change(&self.sizes, id, change)? {
-            // Race 15: more of its tasks may start, or more of others beside a smaller reserve. Permits follow reserves.
+            // Race 15: more of its tasks may start, or more of others beside a smaller reserve.
+            // Permits follow reserves.
             self.grant_permits();
             owed.look(self);
         }
         Ok(())
     }
 
-    /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has accepted must run.
+    /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has
+    /// accepted must run.
     pub(crate) fn set_paused(self: &Arc<Self>, view: Option<&ViewCore>, is_paused: bool) {
         if is_paused {
             self.expect_views();
@@ -69,7 +72,8 @@ impl Shared {
         if !self.queue.may_have_views() || paused() == 0 {
             return false;
         }
-        // The stale entries first: of each that is dropped meanwhile, the second number is lower. All of them may be in these queues.
+        // The stale entries first: of each that is dropped meanwhile, the second number is lower.
+        // All of them may be in these queues.
         let mut sums = match view {
             Some(_) => Sums::default(),
             None => self.registry.lock().sums(),
@@ -79,8 +83,8 @@ impl Shared {
         paused() > sums.stale()
     }
 
-    /// Whether a worker that looks would find work that it may take. Queued tasks of a view that may have no more workers
-    /// are none: the next worker that releases a place looks (race 35).
+    /// Whether a worker that looks would find work that it may take. Queued tasks of a view that
+    /// may have no more workers are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
         let is_queued = || !self.queue.is_empty();
         if !self.queue.may_have_views() {
@@ -108,7 +112,8 @@ impl Shared {
         context.place.take().map(|held| self.policy.release(held))
     }
 
-    /// The calling worker enters a region: releases its place, if it has one, to take it again at the end of the region.
+    /// The calling worker enters a region: releases its place, if it has one, to take it again at
+    /// the end of the region.
     #[must_use]
     pub(super) fn lend_place(&self, context: &WorkerContext) -> Option<MustLook> {
         let held = context.place.get()?;
@@ -126,7 +131,8 @@ impl Shared {
         context.place.set(Some(lent));
     }
 
-    /// Exchanges the calling worker's place for one of another view, `to`. Waits as a blocked worker if there is none.
+    /// Exchanges the calling worker's place for one of another view, `to`. Waits as a blocked
+    /// worker if there is none.
     #[inline(never)]
     fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         let held = context.place.take();
@@ -157,8 +163,8 @@ pub(crate) struct Below {
 }
 
 impl Shared {
-    /// The calling worker begins to run a claimed task on top of another one: leaves its region, and exchanges its place
-    /// for one of the claimed task's `view`, or of the default view.
+    /// The calling worker begins to run a claimed task on top of another one: leaves its region,
+    /// and exchanges its place for one of the claimed task's `view`, or of the default view.
     pub(crate) fn begin_on_top(
         self: &Arc<Self>,
         context: &WorkerContext,

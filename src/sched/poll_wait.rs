@@ -1,6 +1,7 @@
-//! Which pending polls of handles and groups are waits for their pool (law 10): those of a future that a worker drives to its end, and
-//! [waits for](super::region::wait_for). While any of them is pending, that wait is a blocking region. After the poll of a spawned
-//! future the worker goes on: nothing blocks it. What a closure polls by another crate's executor is out of the pool's sight.
+//! Which pending polls of handles and groups are waits for their pool (law 10): those of a future
+//! that a worker drives to its end, and [waits for](super::region::wait_for). While any of them is
+//! pending, that wait is a blocking region. After the poll of a spawned future the worker goes on:
+//! nothing blocks it. What a closure polls by another crate's executor is out of the pool's sight.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -49,14 +50,15 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
     }
 }
 
-/// Counts a handle or a group among the waits of the thread that polls it: from its first pending poll until it is
-/// ready or dropped. Looking at the thread's last poll alone would miss some: a combinator polls only the children that
-/// have been woken.
+/// Counts a handle or a group among the waits of the thread that polls it: from its first pending
+/// poll until it is ready or dropped. Looking at the thread's last poll alone would miss some: a
+/// combinator polls only the children that have been woken.
 #[derive(Debug, Default)]
 pub(crate) struct PollWait(Option<Arc<Counter>>);
 
 impl PollWait {
-    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the awaited task's `pool`.
+    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the
+    /// awaited task's `pool`.
     pub(crate) fn begin(&mut self, pool: PoolId) {
         let now = match poller() {
             Poller::Wait(waits) if works_for(pool) => Some(waits),

@@ -1,7 +1,8 @@
-//! Blocking regions: a worker that waits does not count as runnable, so another worker may run in its place (laws 1, 4
-//! and 10).
+//! Blocking regions: a worker that waits does not count as runnable, so another worker may run in
+//! its place (laws 1, 4 and 10).
 //!
-//! This file decides when the calling thread is in a region. What the pool does about it is in `compensate.rs`.
+//! This file decides when the calling thread is in a region. What the pool does about it is in
+//! `compensate.rs`.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,9 +16,10 @@ use crate::sched::poll_wait::{Meanwhile, Poller, has_waits};
 use crate::sync::parker::{Parker, Signal};
 use crate::thread::PoolId;
 
-/// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker that waits for something
-/// unknown parks at once. So does one with a deadline: if its wait is short and comes again and again, it would hardly ever
-/// block, so that no other worker runs in its place.
+/// Whether a thread spins before it parks: an awaited task runs and may be about to end. A worker
+/// that waits for something unknown parks at once. So does one with a deadline: if its wait is
+/// short and comes again and again, it would hardly ever block, so that no other worker runs in its
+/// place.
 fn spins_first(is_worker: bool, dependency: Dependency, has_deadline: bool) -> bool {
     // A submitter waits for any worker, and leaves it the CPU.
     !matches!(dependency, Dependency::Capacity(_))
@@ -31,10 +33,11 @@ pub(crate) enum Dependency {
     Pool(PoolId),
     /// A permit of this pool's bounded queue.
     Capacity(PoolId),
-    /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). A blocking region only in
-    /// the latter case.
+    /// Something outside the pool, unless the awaited future [waits for the
+    /// pool](super::poll_wait). A blocking region only in the latter case.
     Future,
-    /// Something outside the pool, unless the awaited future [waits for the pool](super::poll_wait). Always a blocking region.
+    /// Something outside the pool, unless the awaited future [waits for the
+    /// pool](super::poll_wait). Always a blocking region.
     Other,
 }
 
@@ -58,8 +61,8 @@ impl Drop for OtherRegion {
     }
 }
 
-/// Takes the calling worker out of its blocking region until this is dropped, while it runs a task that it waits for.
-/// Meanwhile the task's waits do not count for the poll below it.
+/// Takes the calling worker out of its blocking region until this is dropped, while it runs a task
+/// that it waits for. Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
     left: Option<OtherRegion>,
     _meanwhile: Option<Meanwhile>,
@@ -88,7 +91,8 @@ pub(crate) fn has_passed(deadline: Option<Instant>) -> bool {
 /// Why a [`wait_for`] returns something.
 pub(crate) const NO_LIMIT: &str = "a wait without a limit does not time out";
 
-/// Blocks the calling thread until the future is ready or `deadline` has passed. A worker blocks in a blocking region.
+/// Blocks the calling thread until the future is ready or `deadline` has passed. A worker blocks in
+/// a blocking region.
 ///
 /// Uses no executor of another crate, so it nests with any of them in both directions.
 pub(crate) fn wait_for<F: Future>(
@@ -106,14 +110,15 @@ pub(crate) fn wait_for<F: Future>(
     output
 }
 
-/// Not part of [`wait_for`], which is compiled for each type of future. `poll` returns whether the wait is over.
+/// Not part of [`wait_for`], which is compiled for each type of future. `poll` returns whether the
+/// wait is over.
 fn wait_until(
     poll: &mut dyn FnMut(&mut Context<'_>) -> bool,
     deadline: Option<Instant>,
     dependency: Dependency,
 ) {
-    // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take the outer one's
-    // signal.
+    // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take
+    // the outer one's signal.
     let parker = Arc::new(Parker::new());
     #[cfg(elastipool_loom)]
     crate::sync::parker::register_wait(&parker);
@@ -148,7 +153,8 @@ fn wait_until(
             _ => dependency,
         };
         let signal = if dependency == Dependency::Future && worker.is_some() {
-            // A completion that waits for something outside the pool stays runnable (law 4). No task could end its wait.
+            // A completion that waits for something outside the pool stays runnable (law 4). No
+            // task could end its wait.
             parker.park(deadline)
         } else {
             // The region covers only the wait: polling may be work.
@@ -175,8 +181,8 @@ impl Region {
                     RegionKind::Own
                 }
                 _ if worker.runs_tasks.get() => RegionKind::Declared,
-                // A worker started in place of one in its start hook would run the same hook. So only waits that may be for
-                // a task of the pool are regions there.
+                // A worker started in place of one in its start hook would run the same hook. So
+                // only waits that may be for a task of the pool are regions there.
                 None => return None,
                 Some(_) => RegionKind::Own,
             };

@@ -18,7 +18,8 @@ impl Shared {
         since.checked_add(self.sizes.keep_alive())
     }
 
-    /// Whether more workers are running than may: some have returned from regions, or the limit was lowered.
+    /// Whether more workers are running than may: some have returned from regions, or the limit was
+    /// lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
         now.running() > self.run_limit(now)
@@ -35,8 +36,9 @@ impl Shared {
     ) -> Option<MustLook> {
         loop {
             if why == Retire::Recycled {
-                // Started before this worker leaves, under one hold of the lock: if the thread is refused, this worker stays (law 7),
-                // and no submitter finds the pool one worker short.
+                // Started before this worker leaves, under one hold of the lock: if the thread is
+                // refused, this worker stays (law 7), and no submitter finds the pool one worker
+                // short.
                 let predecessor = Some(Predecessor { key, index });
                 match self.start_worker(None, predecessor, &|now| self.needs_successor(now)) {
                     Ok(()) => return Some(MustLook::owed()),
@@ -45,7 +47,8 @@ impl Shared {
                         self.report_refusal(&why);
                         return None;
                     }
-                    // No successor is needed. In a pool that is over, the start has dropped the entries that are left.
+                    // No successor is needed. In a pool that is over, the start has dropped the
+                    // entries that are left.
                     Err(StartError::AtLimit | StartError::Over) => {}
                 }
             }
@@ -54,7 +57,8 @@ impl Shared {
             if why == Retire::Recycled && self.needs_successor(self.counts.load()) {
                 continue;
             }
-            // Decided under the lock under which the count changes, so no two workers leave where one may.
+            // Decided under the lock under which the count changes, so no two workers leave where
+            // one may.
             let now = self.counts.load();
             let is_allowed = match why {
                 Retire::Surplus => now.total() > self.sizes.core(),
@@ -86,7 +90,8 @@ impl Shared {
         }
     }
 
-    /// Whether a worker that leaves needs a successor: there is work for it, or the pool would fall below `core_size`.
+    /// Whether a worker that leaves needs a successor: there is work for it, or the pool would fall
+    /// below `core_size`.
     fn needs_successor(&self, now: Snapshot) -> bool {
         let others = now.total() - 1;
         let status = self.in_flight.status();

@@ -13,8 +13,8 @@ use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
 
-/// See the [module's documentation](self). Borrows, since a submission must not write reference counts that other CPUs write
-/// too.
+/// See the [module's documentation](self). Borrows, since a submission must not write reference
+/// counts that other CPUs write too.
 #[derive(Clone, Copy)]
 pub(crate) struct Route<'a> {
     pub(crate) shared: &'a Arc<Shared>,
@@ -35,13 +35,15 @@ impl<'a> Route<'a> {
         self.view.map_or(&self.shared.in_flight, |view| &view.in_flight)
     }
 
-    /// What runs of the view. Each worker that may have taken a task that is not counted counts until it has passed the policy.
+    /// What runs of the view. Each worker that may have taken a task that is not counted counts
+    /// until it has passed the policy.
     pub(crate) fn running(self) -> &'a InFlight {
         self.shared.expect_views();
         self.shared.running_of(self.view)
     }
 
-    /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue timeout.
+    /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue
+    /// timeout.
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
         self.view?.expiry()
     }
@@ -54,8 +56,8 @@ impl<'a> Route<'a> {
     }
 }
 
-/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open. Clones share one allocation, so a
-/// pending future pays one word for it.
+/// A [`Route`] that keeps the pool's state and the view, but does not keep the pool open. Clones
+/// share one allocation, so a pending future pays one word for it.
 #[derive(Clone)]
 pub(crate) struct OwnedRoute(Arc<Destination>);
 
@@ -83,7 +85,8 @@ impl OwnedRoute {
     }
 }
 
-/// The route of a task that has a cell. `None` for a closure of no group that neither expires nor has an attachment: nothing asks for it.
+/// The route of a task that has a cell. `None` for a closure of no group that neither expires nor
+/// has an attachment: nothing asks for it.
 pub(crate) struct TaskRoute(Option<OwnedRoute>);
 
 impl TaskRoute {
@@ -95,8 +98,8 @@ impl TaskRoute {
         TaskRoute(is_needed.then(|| OwnedRoute::with(route, expiry, attachment)))
     }
 
-    /// Returns the route of a task that is submitted now: one of its own if it expires or has an attachment, otherwise the
-    /// `common` one.
+    /// Returns the route of a task that is submitted now: one of its own if it expires or has an
+    /// attachment, otherwise the `common` one.
     pub(crate) fn own_or(
         route: Route<'_>,
         line: Line,
@@ -122,7 +125,8 @@ impl TaskRoute {
         self.0.as_ref()?.0.attachment.as_ref()
     }
 
-    /// Whether the task may be polled, or polled again: not if its deadline passed before its first poll. Then it is expired.
+    /// Whether the task may be polled, or polled again: not if its deadline passed before its first
+    /// poll. Then it is expired.
     #[must_use]
     #[inline]
     pub(crate) fn may_poll(&self) -> bool {
@@ -161,7 +165,8 @@ struct Rare {
 }
 
 impl Origin {
-    /// `Ok(None)` for the default view. An error if the view is gone: then the task was started, or handed back.
+    /// `Ok(None)` for the default view. An error if the view is gone: then the task was started, or
+    /// handed back.
     pub(crate) fn view(&self) -> Result<Option<Arc<ViewCore>>, Gone> {
         let view = self.rare.as_ref().and_then(|rare| rare.view.as_ref());
         view.map(|view| view.upgrade().ok_or(Gone)).transpose()
@@ -194,7 +199,8 @@ impl Origin {
         Origin { pool: self.pool, rare: self.rare.as_deref().map(copy) }
     }
 
-    /// Counts the handle among the waits of the thread whose poll was pending, if that is a worker of the task's pool.
+    /// Counts the handle among the waits of the thread whose poll was pending, if that is a worker
+    /// of the task's pool.
     pub(crate) fn begin_poll_wait(&mut self) {
         if self.rare.is_some() || may_count(self.pool) {
             self.rare.get_or_insert_default().poll_wait.begin(self.pool);

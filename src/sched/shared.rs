@@ -1,7 +1,8 @@
 //! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
 
 use std::any::Any;
-// The table of pools is not part of the protocol, so models do not explore its lock: nothing happens under it.
+// The table of pools is not part of the protocol, so models do not explore its lock: nothing
+// happens under it.
 use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -22,11 +23,12 @@ use crate::task::pending::Pending;
 use crate::thread::PoolId;
 use crate::views::{Policy, ViewCore, ViewJob};
 
-/// How the keeper takes part in growth. Only the builder's methods name these functions: so a program contains those that it asks
-/// for.
+/// How the keeper takes part in growth. Only the builder's methods name these functions: so a
+/// program contains those that it asks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growing {
-    /// Under [`Growth::Stalled`](crate::Growth::Stalled), the delay after which the keeper starts a worker for queued work.
+    /// Under [`Growth::Stalled`](crate::Growth::Stalled), the delay after which the keeper starts a
+    /// worker for queued work.
     pub(crate) delay: Option<Duration>,
     /// Asks the keeper for a look after this time, if one may help.
     pub(crate) ask: fn(&Shared, Duration),
@@ -45,7 +47,8 @@ pub(crate) struct Config {
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: usize,
     pub(crate) growing: Growing,
-    /// [`KeeperJob::Stalls`](crate::keeper::KeeperJob::Stalls). Nothing, unless the pool tracks its tasks.
+    /// [`KeeperJob::Stalls`](crate::keeper::KeeperJob::Stalls). Nothing, unless the pool tracks its
+    /// tasks.
     pub(crate) look_for_stalls: fn(&Shared),
     /// Whether a submission starts a core worker only if no other worker is free.
     pub(crate) prefers_idle: bool,
@@ -58,8 +61,8 @@ pub(crate) struct Config {
     pub(crate) hooks: Hooks,
 }
 
-/// All pools: so few that a search looks at one after the other. The handle of a task has no reference to its pool: each submission
-/// would change a count that all submitters share.
+/// All pools: so few that a search looks at one after the other. The handle of a task has no
+/// reference to its pool: each submission would change a count that all submitters share.
 static POOLS: StdMutex<Vec<(PoolId, Weak<Shared>)>> = StdMutex::new(Vec::new());
 
 fn pools() -> StdMutexGuard<'static, Vec<(PoolId, Weak<Shared>)>> {
@@ -92,7 +95,8 @@ pub(crate) struct Shared {
     pub(crate) capacity: Option<Capacity>,
     pub(crate) own_waits: OwnWaits,
     pub(crate) in_flight: InFlight,
-    /// How many tasks of the default view run, and how many workers may run one that no policy has counted. Never closed.
+    /// How many tasks of the default view run, and how many workers may run one that no policy has
+    /// counted. Never closed.
     pub(crate) running: InFlight,
     pub(crate) pending: Pending,
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
@@ -184,7 +188,8 @@ impl Shared {
         PoolId::of(&self.registry)
     }
 
-    /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic handler.
+    /// Reports a task that panicked or expired. Passes a panic that no handle received to the panic
+    /// handler.
     #[inline]
     pub(crate) fn handle_failure(&self, outcome: &mut Outcome) {
         if let Outcome::Panicked(_) | Outcome::Expired = outcome {
@@ -219,14 +224,16 @@ impl Shared {
         }
     }
 
-    /// In a bounded queue, releases the permit of a task whose first entry stays in a queue without it, unless the entry keeps that.
+    /// In a bounded queue, releases the permit of a task whose first entry stays in a queue without
+    /// it, unless the entry keeps that.
     pub(crate) fn leave_entry(&self, is_cancelled: bool) {
         if let Some(capacity) = &self.capacity {
             capacity.leave_entry(&self.sizes, is_cancelled);
         }
     }
 
-    /// In a bounded queue, releases the permits that stale entries have kept, which are no longer in a queue, or no longer stale.
+    /// In a bounded queue, releases the permits that stale entries have kept, which are no longer
+    /// in a queue, or no longer stale.
     pub(crate) fn release_permits_of_entries(&self, count: usize) {
         if let Some(capacity) = &self.capacity {
             capacity.drop_entries(&self.sizes, count);
@@ -248,7 +255,8 @@ impl Shared {
         }
     }
 
-    /// Accepts no more tasks. Accepted tasks run, those of paused views too; then the workers leave.
+    /// Accepts no more tasks. Accepted tasks run, those of paused views too; then the workers
+    /// leave.
     pub(crate) fn close(self: &Arc<Self>) {
         self.refuse_tasks();
         self.resume_all();
@@ -268,7 +276,8 @@ impl Shared {
         }
     }
 
-    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there are none.
+    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
+    /// are none.
     fn free_pending(&self) {
         drop(self.pending.shut());
     }
@@ -292,8 +301,9 @@ impl Shared {
         }
     }
 
-    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues. All entries are stale. One
-    /// of a future holds the pool: it would stay for ever. A list of unstarted tasks may outlive the pool, and counts its entries.
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues.
+    /// All entries are stale. One of a future holds the pool: it would stay for ever. A list of
+    /// unstarted tasks may outlive the pool, and counts its entries.
     #[cold]
     pub(super) fn clear_if_over(&self, is_over: bool) {
         if is_over {

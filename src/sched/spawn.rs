@@ -45,7 +45,8 @@ impl Shared {
         started
     }
 
-    /// Starts a worker for a task that was queued, or is queued next. The caller has begun the worker's search.
+    /// Starts a worker for a task that was queued, or is queued next. The caller has begun the
+    /// worker's search.
     pub(super) fn start_searching(
         self: &Arc<Self>,
         may: &dyn Fn(Snapshot) -> bool,
@@ -64,8 +65,9 @@ impl Shared {
         }
     }
 
-    /// Reports what happens to workers. Their counts do not fit a blocking region of the subscriber's meanwhile, so the thread
-    /// is no worker during the call. The keeper leaves the call to the helper.
+    /// Reports what happens to workers. Their counts do not fit a blocking region of the
+    /// subscriber's meanwhile, so the thread is no worker during the call. The keeper leaves the
+    /// call to the helper.
     pub(crate) fn emit(&self, event: Event<'static>) {
         let hooks = &self.config.hooks;
         if !hooks.has_subscriber() {
@@ -79,8 +81,8 @@ impl Shared {
         hooks.emit(&self.config.name, event);
     }
 
-    /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in the place of a predecessor,
-    /// which must leave then.
+    /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in
+    /// the place of a predecessor, which must leave then.
     #[cold]
     pub(super) fn start_worker(
         self: &Arc<Self>,
@@ -145,7 +147,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts a thread of the pool that is no worker. The last that it does is to send what `body` returns.
+    /// Starts a thread of the pool that is no worker. The last that it does is to send what `body`
+    /// returns.
     pub(super) fn start_own(
         self: &Arc<Self>,
         registry: &mut RegistryState,
@@ -157,13 +160,13 @@ impl Shared {
         let shared = Arc::clone(self);
         let name = format!("{}-{what}", self.config.name);
         let body = move || {
-            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the
-            // drop of an `Exit` takes.
+            // Made here: if the system refuses the thread, this closure is dropped under the
+            // registry's lock, which the drop of an `Exit` takes.
             let exit = Exit { registry: Arc::clone(&shared.registry), key };
             let _exit = at_thread_exit(exit);
             shared.inherited.apply();
-            // The user code that it runs belongs to the pool, like a worker's hooks: it may not join the pool, which would wait for
-            // it.
+            // The user code that it runs belongs to the pool, like a worker's hooks: it may not
+            // join the pool, which would wait for it.
             set_identity(shared.id(), None, None);
             let ends = body(&shared, key);
             set_identity(shared.id(), None, Some(key));
@@ -178,8 +181,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`. Returns also the user's name for it, if there is a hook, and the
-    /// value of `shrinks` before `may` has read `max_size`.
+    /// Locks the registry if a thread `may` be started, and finds an index, unless that is `given`.
+    /// Returns also the user's name for it, if there is a hook, and the value of `shrinks` before
+    /// `may` has read `max_size`.
     fn lock_for_start(
         &self,
         given: Option<usize>,
@@ -193,7 +197,8 @@ impl Shared {
             if self.in_flight.is_over() {
                 return Err(StartError::Over);
             }
-            // Race 15: before `max_size`. A worker that was started under a larger one notices that when it rests.
+            // Race 15: before `max_size`. A worker that was started under a larger one notices that
+            // when it rests.
             let shrinks = self.shrinks.get();
             if !may(self.counts.load()) {
                 return Err(StartError::AtLimit);
@@ -201,8 +206,9 @@ impl Shared {
             let index = given.unwrap_or_else(|| registry.next_index());
             match hook_name.take() {
                 Some((for_index, name)) if for_index == index => break (index, name, shrinks),
-                // Not inside another hook on this thread, such as this one, which has submitted a task that needs a thread. Calling it
-                // again could submit the next task, and so on without end.
+                // Not inside another hook on this thread, such as this one, which has submitted a
+                // task that needs a thread. Calling it again could submit the next task, and so on
+                // without end.
                 _ if self.config.hooks.thread_name.is_some() && !is_outside_of_worker() => {
                     // User code runs outside of the lock. The index may be taken afterwards: then
                     // ask again. Reserving the index first would save the loop, but two starters

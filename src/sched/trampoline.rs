@@ -1,5 +1,5 @@
-//! Runs follow-up work iteratively instead of nested: each call may lead to another, and a chain of nested calls would
-//! overflow the stack.
+//! Runs follow-up work iteratively instead of nested: each call may lead to another, and a chain of
+//! nested calls would overflow the stack.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ pub(crate) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
     }
 }
 
-/// Runs user code off the trampoline: its follow-up work is not deferred to a call below it, because the code may wait
-/// for that work.
+/// Runs user code off the trampoline: its follow-up work is not deferred to a call below it,
+/// because the code may wait for that work.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
     struct Return(Option<VecDeque<Deferral>>);
 

@@ -97,9 +97,11 @@ struct Worker {
     is_woken: bool,
     /// Whether it takes each job through the policy of the views.
     has_views: bool,
-    /// Whether it is counted as a running task of the default view: while it runs one, and while it may take jobs without the policy.
+    /// Whether it is counted as a running task of the default view: while it runs one, and while it
+    /// may take jobs without the policy.
     is_running: bool,
-    /// The view of the job that it has taken. Beside the job, which is then four words, and is moved a lot.
+    /// The view of the job that it has taken. Beside the job, which is then four words, and is
+    /// moved a lot.
     view: Option<Arc<ViewCore>>,
 }
 
@@ -163,7 +165,8 @@ impl Worker {
         // For the destructors of thread-locals: another worker may have the index now.
         set_identity(shared.id(), None, Some(key));
         shared.registry.reap();
-        // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the queue itself.
+        // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the
+        // queue itself.
         shared.clear_if_over(shared.in_flight.is_over());
     }
 
@@ -182,8 +185,8 @@ impl Worker {
             // since.
             if !self.shared.is_above_limit(self.shared.counts.load()) {
                 let mut next = self.next();
-                // Read after the pop: a job that was queued behind the first view is taken with a place. Otherwise it could pass a
-                // pause.
+                // Read after the pop: a job that was queued behind the first view is taken with a
+                // place. Otherwise it could pass a pause.
                 if !self.has_views && self.shared.queue.may_have_views() {
                     self.begin_views(&mut next);
                 }
@@ -209,7 +212,8 @@ impl Worker {
         }
     }
 
-    /// Ends the worker's search, and notifies another one if more work is queued than the job that it has taken.
+    /// Ends the worker's search, and notifies another one if more work is queued than the job that
+    /// it has taken.
     #[inline]
     fn notify_before_run(&mut self, is_new: bool) {
         if is_new && self.shared.queue.may_have_woken() {
@@ -244,8 +248,8 @@ impl Worker {
         self.context.pop(&self.shared.queue)
     }
 
-    /// Takes jobs through the policy from now on, and a job that it has taken without once more. `next` lies where it is run: a move
-    /// in the caller would be a copy for each job.
+    /// Takes jobs through the policy from now on, and a job that it has taken without once more.
+    /// `next` lies where it is run: a move in the caller would be a copy for each job.
     #[cold]
     fn begin_views(&mut self, next: &mut Option<Job>) {
         self.has_views = true;
@@ -256,7 +260,8 @@ impl Worker {
         *next = self.next_of_views();
     }
 
-    /// The worker has no job. Ends its being counted as running, unless it may take jobs without the policy.
+    /// The worker has no job. Ends its being counted as running, unless it may take jobs without
+    /// the policy.
     fn end_running(&mut self) {
         self.has_views |= self.shared.queue.may_have_views();
         if self.has_views && mem::take(&mut self.is_running) {
@@ -282,7 +287,8 @@ impl Worker {
         context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         self.view = view;
         if has_more && !self.is_woken {
-            // Race 35: the worker leaves work that another one may take. Before the first job since it was woken it looks anyway.
+            // Race 35: the worker leaves work that another one may take. Before the first job since
+            // it was woken it looks anyway.
             MustLook::owed().look(shared);
         }
         Some(job)

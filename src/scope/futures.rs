@@ -12,13 +12,15 @@ use crate::task::job::{Outcome, settle};
 
 /// # Futures that borrow (feature `async`)
 ///
-/// The scope ends when its futures have ended: until then it blocks, however long they wait. A future whose last waker is dropped
-/// can never be woken, and is dropped. Futures that wait for each other in a circle, or one that keeps its own waker, end the scope never.
+/// The scope ends when its futures have ended: until then it blocks, however long they wait. A
+/// future whose last waker is dropped can never be woken, and is dropped. Futures that wait for
+/// each other in a circle, or one that keeps its own waker, end the scope never.
 impl<'scope> Scope<'scope, '_> {
     /// Spawns a future, as [`ThreadPool::spawn`](crate::ThreadPool::spawn) does.
     ///
-    /// If the scope is going to panic, its futures are cancelled when the body has ended: they are dropped, unless they are ready
-    /// before they are pending. So the scope ends, also if they wait for something that will not happen.
+    /// If the scope is going to panic, its futures are cancelled when the body has ended: they are
+    /// dropped, unless they are ready before they are pending. So the scope ends, also if they wait
+    /// for something that will not happen.
     ///
     /// # Panics
     /// If the pool is closed. [`try_spawn`](Self::try_spawn) returns the future instead.
@@ -56,7 +58,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait for capacity.
+    /// Like [`spawn`](Self::spawn), but hands the future back if it is not accepted. Does not wait
+    /// for capacity.
     ///
     /// # Errors
     /// As for [`ThreadPool::try_spawn`](crate::ThreadPool::try_spawn).
@@ -83,8 +86,9 @@ impl<'scope> Scope<'scope, '_> {
         Ok(())
     }
 
-    /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`](crate::ThreadPool::spawn_await) does.
-    /// The handle can be awaited by another future of the scope. If the scope [cancels](Self::spawn) the future, the handle
+    /// Spawns a future and returns a handle to its output, as
+    /// [`ThreadPool::spawn_await`](crate::ThreadPool::spawn_await) does. The handle can be awaited
+    /// by another future of the scope. If the scope [cancels](Self::spawn) the future, the handle
     /// resolves to "cancelled".
     ///
     /// If the pool is closed, the handle resolves to "cancelled", and the call does not panic.
@@ -156,7 +160,8 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
-    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted. Does not wait for capacity.
+    /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
+    /// Does not wait for capacity.
     ///
     /// # Errors
     /// As for [`ThreadPool::try_spawn_await`](crate::ThreadPool::try_spawn_await).

@@ -1,16 +1,18 @@
-//! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake, and changes how many may run
-//! ([`Sizes::limit`](crate::crew::Sizes::limit)) as the [controller](crate::crew::awake) says.
+//! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake,
+//! and changes how many may run ([`Sizes::limit`](crate::crew::Sizes::limit)) as the
+//! [controller](crate::crew::awake) says.
 //!
-//! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake: by whichever thread sees that
-//! when it submits or looks. The keeper looks after each one, so it asks for the next one as long as tasks are queued. An idle pool
-//! uses no CPU.
+//! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake:
+//! by whichever thread sees that when it submits or looks. The keeper looks after each one, so it
+//! asks for the next one as long as tasks are queued. An idle pool uses no CPU.
 //!
-//! A measurement reads the clock of CPU time of each worker with a task. Of those that have run since the last one, and of those that
-//! have not, it asks a few whether they are awake, and takes these for all of their kind: the few that are awake among many that
-//! sleep are mostly of the first kind. Workers in blocking regions count as asleep, whatever they do.
+//! A measurement reads the clock of CPU time of each worker with a task. Of those that have run
+//! since the last one, and of those that have not, it asks a few whether they are awake, and takes
+//! these for all of their kind: the few that are awake among many that sleep are mostly of the
+//! first kind. Workers in blocking regions count as asleep, whatever they do.
 //!
-//! A raised number is a change of a limit (race 15): it is written, then the keeper looks at the queue. Workers above a lowered one
-//! become idle at the end of their task.
+//! A raised number is a change of a limit (race 15): it is written, then the keeper looks at the
+//! queue. Workers above a lowered one become idle at the end of their task.
 
 use std::cmp;
 use std::sync::Arc;
@@ -24,15 +26,17 @@ use crate::sync::Ordering;
 use crate::sync::probe::{ThreadId, ThreadState};
 use crate::task::ViewId;
 
-/// While the number stays as it is, the reading takes at most one part in so many of a CPU. The keeper's wake-up takes half as much again.
-/// While the number changes, at most twenty times as much.
+/// While the number stays as it is, the reading takes at most one part in so many of a CPU. The
+/// keeper's wake-up takes half as much again. While the number changes, at most twenty times as
+/// much.
 const COST: u32 = 200;
 
-/// The pause where the system does not tell who is awake. Tasks that compute for as long, or get no CPU for as long if it tells the clocks,
-/// are taken for tasks that sleep.
+/// The pause where the system does not tell who is awake. Tasks that compute for as long, or get no
+/// CPU for as long if it tells the clocks, are taken for tasks that sleep.
 const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
 
-/// How many workers of each kind a measurement asks at most whether they are awake: each takes some 5 microseconds.
+/// How many workers of each kind a measurement asks at most whether they are awake: each takes some
+/// 5 microseconds.
 const SAMPLES: usize = 4;
 
 /// What the keeper does under [`Growth::Measured`](crate::Growth::Measured).
@@ -40,15 +44,17 @@ pub(crate) const MEASURED: Growing =
     Growing { delay: None, ask: Shared::request_measurement, look: Shared::measure };
 
 impl Shared {
-    /// Whether one more worker may run. Also asks for a measurement, as [`ask_if_all_run`](Self::ask_if_all_run) does: its answer may be
-    /// another one after that. The caller has fenced after the change by which there is more work, or fewer run.
+    /// Whether one more worker may run. Also asks for a measurement, as
+    /// [`ask_if_all_run`](Self::ask_if_all_run) does: its answer may be another one after that. The
+    /// caller has fenced after the change by which there is more work, or fewer run.
     #[inline]
     pub(crate) fn may_run_another(&self, now: Snapshot) -> bool {
         self.ask_if_all_run(now);
         now.has_spare_capacity(self.run_limit(now))
     }
 
-    /// How many workers may run: as many as the limit or, beside a queued task with a free place of its view's reserve, `max_size`.
+    /// How many workers may run: as many as the limit or, beside a queued task with a free place of
+    /// its view's reserve, `max_size`.
     #[inline]
     pub(crate) fn run_limit(&self, now: Snapshot) -> usize {
         let limit = self.sizes.limit();
@@ -60,8 +66,8 @@ impl Shared {
         if may_exceed { self.sizes.max() } else { limit }
     }
 
-    /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as for
-    /// [`may_run_another`](Self::may_run_another).
+    /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as
+    /// for [`may_run_another`](Self::may_run_another).
     #[inline]
     pub(crate) fn ask_if_all_run(&self, now: Snapshot) {
         // Never in a pool whose number of workers does not follow measurements.
@@ -73,7 +79,8 @@ impl Shared {
     /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
     #[inline]
     pub(crate) fn ask_to_measure(&self) {
-        // Race 42: relies on the measurement that is asked for: it fences and looks after it has ended this request.
+        // Race 42: relies on the measurement that is asked for: it fences and looks after it has
+        // ended this request.
         if self.sizes.follows_measurements() && !self.sizing.is_asked.load(Ordering::Relaxed) {
             (self.config.growing.ask)(self, PAUSE);
         }
@@ -101,8 +108,9 @@ impl Shared {
         }
     }
 
-    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of such a task waits for a permit or was
-    /// rejected without one: with a capacity of 0 none is queued then.
+    /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of
+    /// such a task waits for a permit or was rejected without one: with a capacity of 0 none is
+    /// queued then.
     fn is_short_of_workers(&self) -> bool {
         let has_task = || match self.queue.may_have_views() {
             true => self.policy.may_become_eligible(&|| self.queue.len()),
@@ -115,8 +123,8 @@ impl Shared {
             || has_task()
     }
 
-    /// Whether one more task of one of these views could run if `max_size` workers might. If none could, a raised number would only bring
-    /// permits, for tasks that stay queued.
+    /// Whether one more task of one of these views could run if `max_size` workers might. If none
+    /// could, a raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
         let has_views = self.queue.may_have_views();
         views.into_iter().any(|view| !has_views || self.policy.may_start_another(view))
@@ -129,8 +137,8 @@ impl Shared {
         let keeper = ThreadId::of_current();
         let used_before = keeper.cpu_nanos();
         let is_told = used_before.is_some();
-        // Without `/proc`, or while the process may open no more files, only the clocks tell, and only of a longer time: a worker that
-        // has not run meanwhile is taken for asleep.
+        // Without `/proc`, or while the process may open no more files, only the clocks tell, and
+        // only of a longer time: a worker that has not run meanwhile is taken for asleep.
         let tells_states = is_told && keeper.state().is_some();
         let has_work = self.is_short_of_workers();
         self.sizing.has_rejected.set(false);
@@ -148,7 +156,8 @@ impl Shared {
         let allowed = (self.sizes.number() + reserved).max(self.sizes.core());
         let (wanted, sizes) = (self.sizes.wanted_awake(), self.sizes.both());
         let next = state.controller.next(allowed, wanted, sizes, measured);
-        // Where only progress is known, nothing tells when the tasks that slept are over: the next ones begin anew.
+        // Where only progress is known, nothing tells when the tasks that slept are over: the next
+        // ones begin anew.
         let next = if is_told || has_work { next } else { 0 };
         let next = self.policy.set_number(&self.sizes, next.saturating_sub(reserved));
         let may_rise = next < self.sizes.max();
@@ -161,8 +170,9 @@ impl Shared {
         let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
         let pause = if tells_states { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
         self.sizing.end_request(Instant::now() + pause);
-        // Race 15: a submitter that has read the lower number has pushed before, or waits for a permit. Race 42: the request has ended,
-        // now the keeper fences and looks, and asks again if tasks are queued or submitters wait.
+        // Race 15: a submitter that has read the lower number has pushed before, or waits for a
+        // permit. Race 42: the request has ended, now the keeper fences and looks, and asks again
+        // if tasks are queued or submitters wait.
         self.grant_permits();
         self.look_as(Notifier::KeeperLook);
         if is_undecided {
@@ -228,7 +238,8 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64,
     for worker in busy.iter().filter(|worker| !worker.is_in_region.get()) {
         // A worker of which the system tells nothing has ended meanwhile.
         let Some(used) = worker.take_cpu_time() else { continue };
-        // Not more than one: a worker that had no task at the last measurement has not been read for longer.
+        // Not more than one: a worker that had no task at the last measurement has not been read
+        // for longer.
         cpus += used.div_duration_f64(elapsed).min(1.0);
         kinds[usize::from(used > Duration::ZERO)].push(&worker.thread);
     }

@@ -1,10 +1,11 @@
 //! [`Growth::Stalled`]: the keeper starts workers for queued tasks when the others make no progress.
 //!
-//! A thread that would start a worker for queued work leaves that to the keeper, unless no worker is running that could make
-//! progress, or fewer than `core_size` exist. It asks the keeper for a look after the delay, or relies on one that is asked for.
-//! A look compares how many tasks were taken since the one before. Without progress it starts workers: one, then two, then four. It
-//! asks for the next look as if it had pushed the tasks that are queued. So if none are left, or another thread will look at them,
-//! the keeper sleeps.
+//! A thread that would start a worker for queued work leaves that to the keeper, unless no worker
+//! is running that could make progress, or fewer than `core_size` exist. It asks the keeper for a
+//! look after the delay, or relies on one that is asked for. A look compares how many tasks were
+//! taken since the one before. Without progress it starts workers: one, then two, then four. It
+//! asks for the next look as if it had pushed the tasks that are queued. So if none are left, or
+//! another thread will look at them, the keeper sleeps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,7 +21,8 @@ pub(crate) fn stalled(delay: Duration) -> Growing {
 }
 
 impl Shared {
-    /// The delay after which the keeper starts a worker for queued work. `None` if a worker is started at once.
+    /// The delay after which the keeper starts a worker for queued work. `None` if a worker is
+    /// started at once.
     pub(crate) fn start_delay(&self, now: Snapshot) -> Option<Duration> {
         self.config.growing.delay.filter(|_| now.running() > 0 && !self.is_below_core(now))
     }
@@ -55,7 +57,8 @@ impl Shared {
         for _ in 0..starts {
             self.look_as(Notifier::Keeper);
         }
-        // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse order.
+        // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse
+        // order.
         self.look();
         let mut progress = self.stall.progress.lock();
         if !self.stall.is_asked.load(Ordering::Relaxed) {

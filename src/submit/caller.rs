@@ -1,8 +1,9 @@
-//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed back, cancelled, or
-//! dropped.
+//! What the pool counts for tasks that end outside the workers: awaited by a thread outside, handed
+//! back, cancelled, or dropped.
 //!
-//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in flight, and its permit. The entry
-//! stays in the queue, stale: the thread that takes it counts nothing.
+//! A canceller drops a task that no thread runs, and ends what the task counts for: its place in
+//! flight, and its permit. The entry stays in the queue, stale: the thread that takes it counts
+//! nothing.
 
 use std::mem;
 use std::sync::{Arc, Weak};
@@ -15,12 +16,13 @@ use crate::sync::unwind::discard;
 use crate::task::job::{Action, Job, Moment, Outcome, Run};
 use crate::task::unstarted::mark_cancelled;
 
-/// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in turn. A worker drops those
-/// beyond. Each level takes a few hundred bytes of the stack, and more in a user's destructor.
+/// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in
+/// turn. A worker drops those beyond. Each level takes a few hundred bytes of the stack, and more
+/// in a user's destructor.
 const MAX_DEPTH: usize = 32;
 
-/// Cancels a handle's task, and drops it on the calling thread if no thread runs it. Otherwise the thread that runs or owns
-/// the task drops it.
+/// Cancels a handle's task, and drops it on the calling thread if no thread runs it. Otherwise the
+/// thread that runs or owns the task drops it.
 pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
     let shared = Shared::find(origin.pool);
     let view = origin.view();
@@ -50,7 +52,8 @@ impl Route<'_> {
         }
     }
 
-    /// Counts stale entries that are no longer in the queue, or no longer stale. `worker` is the calling thread, if it is one.
+    /// Counts stale entries that are no longer in the queue, or no longer stale. `worker` is the
+    /// calling thread, if it is one.
     pub(crate) fn drop_entries(self, worker: Option<&WorkerContext>, count: usize) {
         if count == 0 {
             return;
@@ -84,8 +87,8 @@ impl Route<'_> {
         }
     }
 
-    /// Counts a job that is over on the calling thread, and then removes the thread's mark: who finds nothing marked as running reads
-    /// metrics that say the same.
+    /// Counts a job that is over on the calling thread, and then removes the thread's mark: who
+    /// finds nothing marked as running reads metrics that say the same.
     fn record_on_caller(self, mark: Option<CallerMark<'_>>, outcome: &Outcome) {
         self.count_on_caller(&|metrics| metrics.record(outcome));
         drop(mark);
@@ -106,11 +109,13 @@ impl Route<'_> {
         self.report_on_caller(1);
     }
 
-    /// Cancels the task if it has not been started, and drops what it captured, unless the drops on this thread are nested too deep.
-    /// Returns `false` if it has not dropped that: another thread will, or has.
+    /// Cancels the task if it has not been started, and drops what it captured, unless the drops on
+    /// this thread are nested too deep. Returns `false` if it has not dropped that: another thread
+    /// will, or has.
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
-            // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would wait for itself.
+            // The task is in flight until it is dropped. The mark keeps its destructor from joining
+            // the pool, which would wait for itself.
             let mark = mark_caller(self.shared, self.view);
             let begin = &mut |moment| self.begin_cancelled(moment);
             let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
@@ -133,7 +138,8 @@ impl Route<'_> {
         }
     }
 
-    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their entries stay in the queue.
+    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their
+    /// entries stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
             let mark = mark_caller(self.shared, self.view);
@@ -144,7 +150,8 @@ impl Route<'_> {
                     drop(job.abandon());
                     Outcome::Cancelled
                 }
-                // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
+                // Claimed or cancelled through its handle: skipped, unless that left it to this
+                // thread.
                 Err(job) => job.run_telling(&mut begin),
             };
             if let Some(mut outcome) = outcome.unless_skipped() {
@@ -203,7 +210,8 @@ impl Route<'_> {
         }
     }
 
-    /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no task.
+    /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no
+    /// task.
     pub(crate) fn end_drained(self, job: Job) {
         let mark = mark_caller(self.shared, self.view);
         let is_new = job.is_new();
@@ -221,8 +229,8 @@ impl Route<'_> {
 
     /// Drops an accepted task that is not queued, as cancelled.
     pub(crate) fn drop_on_caller(self, job: Job) {
-        // The task is in flight until it is dropped. The mark keeps its destructor from joining the pool, which would
-        // wait for itself.
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the
+        // pool, which would wait for itself.
         let mark = mark_caller(self.shared, self.view);
         let is_ended = job.abandon().unless_skipped().is_some();
         // Race 8: a canceller may have ended the task meanwhile.

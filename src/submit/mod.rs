@@ -1,5 +1,6 @@
-//! Submitting, in three steps: a task is **accepted** (it gets a permit of a bounded queue, and is counted in flight), then
-//! **enqueued**, then a worker is **notified**. None of these steps depends on the task's type, so they are compiled once.
+//! Submitting, in three steps: a task is **accepted** (it gets a permit of a bounded queue, and is
+//! counted in flight), then **enqueued**, then a worker is **notified**. None of these steps
+//! depends on the task's type, so they are compiled once.
 //!
 //! | call | waits for capacity | if the system refuses the first thread | a task that is not accepted |
 //! |---|---|---|---|
@@ -11,11 +12,12 @@
 //! | a task that its group has let wait for a slot | no: it may exceed the capacity | the thread that frees the slot runs it | was accepted before; after an immediate shutdown it is dropped |
 //! | a woken future | no: its worker takes a permit for the poll | the waker drops it as cancelled | was accepted before |
 //!
-//! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is made into a job once it is
-//! accepted ([`Route::accept`]), so it can come back untouched. A task that was accepted
-//! before is queued by [`Route::requeue`].
+//! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
+//! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
+//! that was accepted before is queued by [`Route::requeue`].
 //!
-//! This room knows all rooms below it: `sync`, `queue`, `task`, `crew`, `flight`, `views` and `sched`.
+//! This room knows all rooms below it: `sync`, `queue`, `task`, `crew`, `flight`, `views` and
+//! `sched`.
 
 mod caller;
 mod reserve;
@@ -46,11 +48,14 @@ use crate::views::{ViewCore, ViewJob};
 /// What a submission does to have its task accepted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
-    /// Nothing. The task comes back if there is no capacity, or if there is no worker and the system refuses a thread.
+    /// Nothing. The task comes back if there is no capacity, or if there is no worker and the
+    /// system refuses a thread.
     None,
-    /// Waits for capacity until this time. `None` waits for ever: the clock cannot represent the time.
+    /// Waits for capacity until this time. `None` waits for ever: the clock cannot represent the
+    /// time.
     Until(Option<Instant>),
-    /// Waits for capacity as long as it takes. If there is no worker and the system refuses a thread, the caller runs the task.
+    /// Waits for capacity as long as it takes. If there is no worker and the system refuses a
+    /// thread, the caller runs the task.
     Endless,
 }
 
@@ -61,14 +66,16 @@ impl Patience {
     }
 }
 
-/// As many workers wait for capacity and slots as [may](crate::flight::OwnWaits): no other may wait. Nor may a hook, which keeps its thread.
+/// As many workers wait for capacity and slots as [may](crate::flight::OwnWaits): no other may
+/// wait. Nor may a hook, which keeps its thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Crowded;
 
-/// The largest task, in bytes, that is stored in place. A larger one is boxed as soon as it is accepted: an unoptimised build copies
-/// the task in each function that it passes through, and a dozen copies of a few hundred KiB overflow a stack. A box for each
-/// future of more than 2 KiB also frees its memory when it ends, even if a waker or the handle still exists. A closure without a handle is
-/// boxed anyway if it has more than three words.
+/// The largest task, in bytes, that is stored in place. A larger one is boxed as soon as it is
+/// accepted: an unoptimised build copies the task in each function that it passes through, and a
+/// dozen copies of a few hundred KiB overflow a stack. A box for each future of more than 2 KiB
+/// also frees its memory when it ends, even if a waker or the handle still exists. A closure
+/// without a handle is boxed anyway if it has more than three words.
 const MAX_MOVED_SIZE: usize = 2048;
 
 /// Whether a task of this type is boxed.
@@ -91,8 +98,9 @@ pub(super) enum Runner {
     Worker {
         /// The submitter's context, if it is a worker of the pool.
         context: Option<Rc<WorkerContext>>,
-        /// Whether to start a worker if there are fewer than `core_size`, after the push. Not for a task
-        /// for which [`Route::find_runner`] has started the first worker, or which was accepted earlier.
+        /// Whether to start a worker if there are fewer than `core_size`, after the push. Not for a
+        /// task for which [`Route::find_runner`] has started the first worker, or which was
+        /// accepted earlier.
         fills_core: bool,
     },
     /// The submitter: there is no worker, and the system has refused a thread.
@@ -111,8 +119,8 @@ impl Accepted<'_> {
         self.enqueue(job.with_route(own));
     }
 
-    /// Adds a task of a scope or group to its list, and queues an entry for it unless one is left over. If the task was
-    /// accepted for the caller, the caller runs the oldest one of the list.
+    /// Adds a task of a scope or group to its list, and queues an entry for it unless one is left
+    /// over. If the task was accepted for the caller, the caller runs the oldest one of the list.
     #[inline(never)]
     pub(crate) fn enqueue_unstarted(
         self,
@@ -142,8 +150,8 @@ impl Accepted<'_> {
 
 /// # Submitting
 impl<'a> Route<'a> {
-    /// Submits the job of a closure without a handle, as patiently as can be. Panics if it is not accepted, and has dropped it
-    /// then. `instead` is the function that hands the task back.
+    /// Submits the job of a closure without a handle, as patiently as can be. Panics if it is not
+    /// accepted, and has dropped it then. `instead` is the function that hands the task back.
     #[track_caller]
     pub(crate) fn execute(self, job: Job, instead: &str) {
         if let Err(refusal) = self.submit_closure(job, Location::caller()) {
@@ -151,11 +159,11 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Submits the job of a closure without a handle, or drops it. Takes the three steps for a task of the default view of an unbounded pool,
-    /// without the branches of other tasks.
+    /// Submits the job of a closure without a handle, or drops it. Takes the three steps for a task
+    /// of the default view of an unbounded pool, without the branches of other tasks.
     ///
-    /// The job stays where its closure was stored, until it is copied to its slot in the queue: an earlier copy would wait for
-    /// the words that were just written.
+    /// The job stays where its closure was stored, until it is copied to its slot in the queue: an
+    /// earlier copy would wait for the words that were just written.
     #[inline(never)]
     fn submit_closure(self, job: Job, line: Line) -> Result<(), Refusal> {
         let shared = self.shared;
@@ -216,14 +224,16 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue) or
-    /// [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as `patience` allows. Counts a rejection.
+    /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue)
+    /// or [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as
+    /// `patience` allows. Counts a rejection.
     #[inline(never)]
     pub(crate) fn accept(self, patience: Patience, line: Line) -> Result<Accepted<'a>, Refusal> {
         self.accept_uncounted(patience, line).inspect_err(|_| self.count_rejection())
     }
 
-    /// As [`accept`](Self::accept), for a submitter whose caller does not get the rejection: counts none.
+    /// As [`accept`](Self::accept), for a submitter whose caller does not get the rejection: counts
+    /// none.
     pub(crate) fn accept_uncounted(
         self,
         patience: Patience,
@@ -248,9 +258,10 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Counts a task as in flight, unless the view or the pool is closed. Returns the submitter's context, if it is a worker of the
-    /// pool. A task that waits for a slot of its group needs no more to be accepted: it will be
-    /// [enqueued](Self::enqueue_deferred) or [dropped](Self::drop_on_caller). Counts no rejection.
+    /// Counts a task as in flight, unless the view or the pool is closed. Returns the submitter's
+    /// context, if it is a worker of the pool. A task that waits for a slot of its group needs no
+    /// more to be accepted: it will be [enqueued](Self::enqueue_deferred) or
+    /// [dropped](Self::drop_on_caller). Counts no rejection.
     #[inline]
     pub(crate) fn count_accepted(self) -> Result<Option<Rc<WorkerContext>>, Refusal> {
         // Race 10: the view's word decides, as the pool's does.
@@ -304,7 +315,8 @@ impl<'a> Route<'a> {
 
     /// Returns why there is no permit.
     pub(super) fn refuse_permit(self) -> Refusal {
-        // Also without a wait: the caller of a closed view must not try again until there is capacity.
+        // Also without a wait: the caller of a closed view must not try again until there is
+        // capacity.
         if self.shared.in_flight.is_closed() {
             Refusal::Closed
         } else if self.is_view_closed() {
@@ -323,7 +335,8 @@ impl<'a> Route<'a> {
         self.view.is_some_and(|view| view.in_flight.is_closed())
     }
 
-    /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::OwnWaits) wait.
+    /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::OwnWaits)
+    /// wait.
     fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
@@ -331,7 +344,8 @@ impl<'a> Route<'a> {
         };
         let waits = if own_wait.is_some() { Waits::Worker } else { Waits::Outside };
         let mut granted = self.begin_permit_wait(capacity, waits);
-        // Its region begins after the submitter was queued: the worker's own blocking may free the permit that it needs.
+        // Its region begins after the submitter was queued: the worker's own blocking may free the
+        // permit that it needs.
         let outcome =
             wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
         capacity.end_wait(&self.shared.sizes, granted, outcome)
@@ -343,14 +357,15 @@ impl<'a> Route<'a> {
         let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, is_closed);
         // Race 27: queued first. Most workers count as blocked later, and look then.
         shared.admit_if_starved();
-        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks whether a submitter waits.
+        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks
+        // whether a submitter waits.
         fence(Ordering::SeqCst);
         shared.ask_if_all_run(shared.counts.load());
         granted
     }
 
-    /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if it
-    /// [must not wait](crate::flight::OwnWaits): its task is accepted without.
+    /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if
+    /// it [must not wait](crate::flight::OwnWaits): its task is accepted without.
     pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
         let shared = self.shared;
         if context::is_hook_of(shared.id()) {
@@ -365,7 +380,8 @@ impl<'a> Route<'a> {
         self.finish_on_caller(1);
     }
 
-    /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than `core_size`.
+    /// Queues a job and notifies a worker. If `fills_core`, also starts one if there are fewer than
+    /// `core_size`.
     fn enqueue(self, context: Option<&WorkerContext>, fills_core: bool, job: Job) {
         let shared = self.shared;
         if let Some(view) = self.view {
@@ -373,8 +389,9 @@ impl<'a> Route<'a> {
             if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
                 shared.notify_queued(fills_core);
             } else {
-                // Race 42: with more workers one might take it. No fence is needed: the push and the keeper's look after a measurement
-                // take the policy's lock. So the keeper finds the task, or its request has ended before this.
+                // Race 42: with more workers one might take it. No fence is needed: the push and
+                // the keeper's look after a measurement take the policy's lock. So the keeper finds
+                // the task, or its request has ended before this.
                 shared.ask_to_measure();
             }
             return;
@@ -394,8 +411,9 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Queues a task that was accepted earlier, whether or not there is capacity. After an immediate shutdown the task
-    /// is cancelled instead, like those that the shutdown found in the queue (race 24).
+    /// Queues a task that was accepted earlier, whether or not there is capacity. After an
+    /// immediate shutdown the task is cancelled instead, like those that the shutdown found in the
+    /// queue (race 24).
     ///
     /// Returns the task's number in its `list`, unless it is cancelled.
     pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted>, job: Job) -> Option<TaskId> {
@@ -406,7 +424,8 @@ impl<'a> Route<'a> {
         Some(self.enqueue_over_limit(list, job))
     }
 
-    /// As [`enqueue_deferred`](Self::enqueue_deferred), also after an immediate shutdown: for a task that must not run any more.
+    /// As [`enqueue_deferred`](Self::enqueue_deferred), also after an immediate shutdown: for a
+    /// task that must not run any more.
     pub(crate) fn enqueue_over_limit(self, list: &Arc<Unstarted>, job: Job) -> TaskId {
         self.shared.acquire_over_limit();
         if self.shared.ensure_worker() {
@@ -421,19 +440,20 @@ impl<'a> Route<'a> {
         id
     }
 
-    /// Returns the calling worker if it polls a woken future, and this is not the route of a view. Then notifying of a future
-    /// with this route, which the poll wakes, is deferred to the end of the poll.
+    /// Returns the calling worker if it polls a woken future, and this is not the route of a view.
+    /// Then notifying of a future with this route, which the poll wakes, is deferred to the end of
+    /// the poll.
     #[inline]
     pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
         let worker = context::current(self.shared).filter(|_| self.view.is_none());
         worker.filter(|worker| worker.is_in_poll())
     }
 
-    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the job if there is no
-    /// worker and the system refuses one.
+    /// Queues a task that was accepted earlier, also if the pool has been closed since. Returns the
+    /// job if there is no worker and the system refuses one.
     ///
-    /// While a task is in flight there is a worker, except after the system refused the first one and the submitter ran
-    /// the task, or polled the future, itself.
+    /// While a task is in flight there is a worker, except after the system refused the first one
+    /// and the submitter ran the task, or polled the future, itself.
     pub(crate) fn requeue(self, job: Job) -> Result<(), Job> {
         if !self.shared.ensure_worker() {
             return Err(job);
@@ -450,7 +470,8 @@ impl<'a> Route<'a> {
 }
 
 impl Shared {
-    /// Queues a job of a view other than the default one. Returns whether a worker may take work of the view now.
+    /// Queues a job of a view other than the default one. Returns whether a worker may take work of
+    /// the view now.
     pub(crate) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
         let is_new = job.is_new();
         let job = ViewJob { job, view: Some(Arc::clone(view)) };
@@ -463,12 +484,13 @@ impl Shared {
         skipped.into_iter().map(discard).count()
     }
 
-    /// Notifies a worker of a task that was just queued, if there may be one that waits. If `fills_core`, also starts one
-    /// if there are fewer than `core_size`.
+    /// Notifies a worker of a task that was just queued, if there may be one that waits. If
+    /// `fills_core`, also starts one if there are fewer than `core_size`.
     #[inline]
     fn notify_queued(self: &Arc<Self>, fills_core: bool) {
-        // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself in the counts, then
-        // looks at the queue. With a fence in between on both sides, at least one sees the other.
+        // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself
+        // in the counts, then looks at the queue. With a fence in between on both sides, at least
+        // one sees the other.
         fence(Ordering::SeqCst);
         let now = self.counts.load();
         if now.total() < self.sizes.core() || self.may_run_another(now) {

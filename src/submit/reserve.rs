@@ -1,5 +1,5 @@
-//! Accepting a task before there is one, in async code. A [`Reservation`] is in flight like the task that it stands for, so there is a worker
-//! for it, and a closed pool still takes that task.
+//! Accepting a task before there is one, in async code. A [`Reservation`] is in flight like the
+//! task that it stands for, so there is a worker for it, and a closed pool still takes that task.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -59,7 +59,8 @@ impl Reservation {
         Ok(Accepted { route, line, runner })
     }
 
-    /// The acceptance is that of a task from now on, which waits for a slot unless it is [enqueued](Self::accept).
+    /// The acceptance is that of a task from now on, which waits for a slot unless it is
+    /// [enqueued](Self::accept).
     pub(crate) fn begin_use(&mut self) -> Result<(), Refusal> {
         let route = self.route.route();
         if route.shared.is_stopped() {

@@ -22,8 +22,9 @@ pub(crate) fn cpus() -> usize {
     usize::MAX
 }
 
-/// Counts the CPUs that the process may use: the only place that does. It is the number of those that the calling thread may run
-/// on or, if that is larger, the main thread: either may be pinned to one. The quota of the control group, rounded up, limits it.
+/// Counts the CPUs that the process may use: the only place that does. It is the number of those
+/// that the calling thread may run on or, if that is larger, the main thread: either may be pinned
+/// to one. The quota of the control group, rounded up, limits it.
 ///
 /// The speed of all pools follows the largest count so far.
 pub(crate) fn count_cpus() -> usize {
@@ -33,8 +34,9 @@ pub(crate) fn count_cpus() -> usize {
     count
 }
 
-/// Counts the CPUs on a thread that may run where the main thread may. `None` if the calling thread may run on as many.
-/// `num_cpus` counts those of its thread, and with a quota it keeps the first answer.
+/// Counts the CPUs on a thread that may run where the main thread may. `None` if the calling thread
+/// may run on as many. `num_cpus` counts those of its thread, and with a quota it keeps the first
+/// answer.
 #[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
 #[allow(
     unsafe_code,
@@ -81,7 +83,8 @@ fn count_as_main_thread() -> Option<usize> {
     None
 }
 
-/// Returns the number of the CPU that the calling thread runs on, which may change at any time. `None` if the system does not tell.
+/// Returns the number of the CPU that the calling thread runs on, which may change at any time.
+/// `None` if the system does not tell.
 #[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
 #[allow(
     unsafe_code,

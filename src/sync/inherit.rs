@@ -1,5 +1,6 @@
-//! What a pool's threads have of the thread that builds the pool: the CPUs that they may run on, and the signals that they block. By
-//! themselves they would have that of the thread that happens to start them, the one that submits a task.
+//! What a pool's threads have of the thread that builds the pool: the CPUs that they may run on,
+//! and the signals that they block. By themselves they would have that of the thread that happens
+//! to start them, the one that submits a task.
 //!
 //! Also how the system shows their names.
 
@@ -7,7 +8,8 @@
 mod system {
     #![allow(
         unsafe_code,
-        reason = "the standard library does not know of affinities, signal masks, and names of a running thread"
+        reason = "the standard library does not know of affinities, signal masks, and names of a \
+            running thread"
     )]
 
     use std::ffi::CString;
@@ -24,7 +26,8 @@ mod system {
     /// Returns the CPUs that the calling thread may run on.
     fn cpus() -> Option<libc::cpu_set_t> {
         let mut cpus = MaybeUninit::<libc::cpu_set_t>::zeroed();
-        // SAFETY: the pointer is valid for writes of this size during the call. Zero stands for the calling thread.
+        // SAFETY: the pointer is valid for writes of this size during the call. Zero stands for the
+        // calling thread.
         let failed =
             unsafe { libc::sched_getaffinity(0, size_of_val(&cpus), cpus.as_mut_ptr()) } != 0;
         // SAFETY: it is an array of integers, for which zero is valid.
@@ -34,7 +37,8 @@ mod system {
     impl State {
         pub(super) fn of_current() -> Self {
             let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
-            // SAFETY: without a new set the call only writes the old one, for which the pointer is valid.
+            // SAFETY: without a new set the call only writes the old one, for which the pointer is
+            // valid.
             let failed = unsafe {
                 libc::pthread_sigmask(libc::SIG_SETMASK, ptr::null(), blocked.as_mut_ptr())
             };
@@ -48,8 +52,8 @@ mod system {
                 // SAFETY: the set is valid, and the old one is not asked for.
                 unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, ptr::null_mut()) };
             }
-            // Not where they are the same: a set that a thread has asked for does not grow with that of its control group.
-            // SAFETY: it only reads the sets.
+            // Not where they are the same: a set that a thread has asked for does not grow with
+            // that of its control group. SAFETY: it only reads the sets.
             let differ = |now: &libc::cpu_set_t, then| !unsafe { libc::CPU_EQUAL(now, then) };
             if let (Some(now), Some(then)) = (&cpus(), &self.cpus) {
                 if differ(now, then) {
@@ -104,8 +108,9 @@ impl Inherited {
     }
 }
 
-/// If the system would cut the name `{pool}-{index}` of the calling thread, makes it cut the pool's name instead of the index. Only
-/// the system sees that: the thread keeps its whole name for panics and [`std::thread::Thread::name`].
+/// If the system would cut the name `{pool}-{index}` of the calling thread, makes it cut the pool's
+/// name instead of the index. Only the system sees that: the thread keeps its whole name for panics
+/// and [`std::thread::Thread::name`].
 pub(crate) fn show_index(pool: &str, index: usize) {
     let index = format!("-{index}");
     if pool.len() + index.len() > NAME_LEN {

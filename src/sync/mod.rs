@@ -1,9 +1,10 @@
-//! The crate's concurrency primitives: those of `std` or, with `--cfg elastipool_loom`, those of the model checker
-//! [loom](https://docs.rs/loom). With `--cfg elastipool_shuttle` beside it, the crate of that name is
-//! [shuttle](https://docs.rs/shuttle), which runs random schedules of the same models.
+//! The crate's concurrency primitives: those of `std` or, with `--cfg elastipool_loom`, those of
+//! the model checker [loom](https://docs.rs/loom). With `--cfg elastipool_shuttle` beside it, the
+//! crate of that name is [shuttle](https://docs.rs/shuttle), which runs random schedules of the
+//! same models.
 //!
-//! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code leaves the data
-//! under a lock valid.
+//! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code
+//! leaves the data under a lock valid.
 
 pub(crate) mod cpu;
 pub(crate) mod inherit;
@@ -55,7 +56,8 @@ impl<T> Mutex<T> {
     }
 }
 
-/// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. The one of a model checks that.
+/// A cell whose users ensure that one thread at a time writes to it, and none reads meanwhile. The
+/// one of a model checks that.
 #[cfg(any(not(elastipool_loom), elastipool_shuttle))]
 pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -86,8 +88,8 @@ macro_rules! latest {
     };
 }
 
-/// A model does not track the reference counts that order this after all other accesses. A read-modify-write returns
-/// the latest value there.
+/// A model does not track the reference counts that order this after all other accesses. A
+/// read-modify-write returns the latest value there.
 #[cfg(elastipool_loom)]
 macro_rules! latest {
     // AcqRel: stands in for the order that the reference counts give.
@@ -103,8 +105,8 @@ pub(crate) use latest;
 pub(crate) struct Condvar(primitives::Condvar);
 
 impl Condvar {
-    /// Waits for a notification. Returns `false` if the deadline had passed at the call. May wake spuriously or at the
-    /// deadline, so callers loop.
+    /// Waits for a notification. Returns `false` if the deadline had passed at the call. May wake
+    /// spuriously or at the deadline, so callers loop.
     ///
     /// A model has no time and ignores the deadline.
     pub(crate) fn wait<'a, T>(
@@ -139,8 +141,8 @@ impl Condvar {
     }
 }
 
-/// A counter that orders nothing, so models do not explore it. Where a protocol reads one, a lock or the program order of
-/// one thread orders it, or each value that it may read is right.
+/// A counter that orders nothing, so models do not explore it. Where a protocol reads one, a lock
+/// or the program order of one thread orders it, or each value that it may read is right.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(std_atomic::AtomicUsize);
 
@@ -161,7 +163,8 @@ impl Counter {
         self.0.store(self.get().wrapping_add(count), std_atomic::Ordering::Relaxed);
     }
 
-    /// Replaces the value by a load and a store, for a counter that only the calling thread changes. Returns the one before.
+    /// Replaces the value by a load and a store, for a counter that only the calling thread
+    /// changes. Returns the one before.
     pub(crate) fn replace_alone(&self, value: usize) -> usize {
         let before = self.get();
         self.0.store(value, std_atomic::Ordering::Relaxed);
@@ -192,7 +195,8 @@ impl Counter {
     }
 }
 
-/// A flag that affects only speed, or that only makes a thread look at what a lock guards. Models do not explore it.
+/// A flag that affects only speed, or that only makes a thread look at what a lock guards. Models
+/// do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct Hint(std_atomic::AtomicBool);
 
@@ -215,7 +219,8 @@ pub(crate) fn default_stack_size() -> usize {
     configured.unwrap_or(2 << 20)
 }
 
-/// Starts a thread of a pool, or returns the system's refusal. A panic of `body` [aborts](unwind::abort_on_panic) the process.
+/// Starts a thread of a pool, or returns the system's refusal. A panic of `body`
+/// [aborts](unwind::abort_on_panic) the process.
 pub(crate) fn start_thread(
     name: String,
     stack_size: Option<usize>,
@@ -234,18 +239,20 @@ pub(crate) fn start_thread(
 
 #[cfg(elastipool_loom)]
 std::thread_local! {
-    /// Refuses the next start. All threads of a model run on one thread of the system, so this belongs to the model.
+    /// Refuses the next start. All threads of a model run on one thread of the system, so this
+    /// belongs to the model.
     pub(crate) static REFUSE_NEXT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 
     /// Whether the model's pools have keepers.
     pub(crate) static STARTS_KEEPER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the platform orders
-/// them. The caller holds the returned value until the end of the thread's body.
+/// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the
+/// platform orders them. The caller holds the returned value until the end of the thread's body.
 ///
-/// If the body ends the process, by `std::process::exit`, that runs these destructors and then other user code (`atexit`) on the
-/// same thread. The thread does not exit then, and `guard` is leaked.
+/// If the body ends the process, by `std::process::exit`, that runs these destructors and then
+/// other user code (`atexit`) on the same thread. The thread does not exit then, and `guard` is
+/// leaked.
 #[cfg(not(elastipool_loom))]
 pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> impl Drop {
     use std::any::Any;

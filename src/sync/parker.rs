@@ -35,7 +35,8 @@ pub(crate) struct Parker {
 #[derive(Debug)]
 struct SignalBox {
     signal: Option<Signal>,
-    /// Whether the owner waits on the condition variable. Otherwise a notification would be a wasted system call.
+    /// Whether the owner waits on the condition variable. Otherwise a notification would be a
+    /// wasted system call.
     waiting: bool,
     /// The CPU on which the owner ran before its last wait.
     cpu: Option<usize>,
@@ -62,8 +63,8 @@ impl Parker {
         }
     }
 
-    /// Blocks until there is a signal and takes it, or returns [`Signal::Expired`] once `deadline` has passed. What
-    /// the signalling thread did before is visible to the owner afterwards.
+    /// Blocks until there is a signal and takes it, or returns [`Signal::Expired`] once `deadline`
+    /// has passed. What the signalling thread did before is visible to the owner afterwards.
     pub(crate) fn park(&self, deadline: Option<Instant>) -> Signal {
         let mut mailbox = self.mailbox.lock();
         loop {
@@ -96,7 +97,8 @@ impl Parker {
         mailbox.signal.take()
     }
 
-    /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns whether there is one.
+    /// Spins for a moment until there is a signal. Leaves the signal to the next park. Returns
+    /// whether there is one.
     pub(crate) fn spin(&self) -> bool {
         spin_until(|| self.is_signalled.get())
     }
@@ -111,7 +113,8 @@ impl Parker {
         self.deliver(Signal::Recheck);
     }
 
-    /// Expires the owner's deadline, if it waits with one. A model has no time and calls this instead.
+    /// Expires the owner's deadline, if it waits with one. A model has no time and calls this
+    /// instead.
     #[cfg(elastipool_loom)]
     pub(crate) fn expire(&self) {
         let mut mailbox = self.mailbox.lock();
@@ -142,7 +145,8 @@ impl Parker {
 
 #[cfg(elastipool_loom)]
 std::thread_local! {
-    /// The parkers of waits whose deadlines a model may expire. All threads of a model run on one thread of the system.
+    /// The parkers of waits whose deadlines a model may expire. All threads of a model run on one
+    /// thread of the system.
     static WAITS: std::cell::RefCell<Vec<std::sync::Weak<Parker>>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 

@@ -1,8 +1,9 @@
 //! What the system knows of a thread: how much CPU time it has used, whether it sleeps, and what
 //! for.
 //!
-//! A thread that waits for a CPU does not sleep, and neither does one that is stopped by a signal or a debugger. Any thread may
-//! ask about another one of its process. An answer about a thread that has exited is `None`, or that of a thread with its number.
+//! A thread that waits for a CPU does not sleep, and neither does one that is stopped by a signal
+//! or a debugger. Any thread may ask about another one of its process. An answer about a thread
+//! that has exited is `None`, or that of a thread with its number.
 
 use crate::sync::Counter;
 
@@ -23,7 +24,8 @@ pub(crate) enum ThreadState {
     Asleep,
 }
 
-/// The thread that was named last by [`set_current`](Self::set_current). Only probes read it, so models do not explore it.
+/// The thread that was named last by [`set_current`](Self::set_current). Only probes read it, so
+/// models do not explore it.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadId(
     /// The system's number of the thread. Zero: unknown.
@@ -42,7 +44,8 @@ impl ThreadId {
         self.0.replace_alone(system::current());
     }
 
-    /// Returns the CPU time that the thread has used, in nanoseconds. `None`: the system does not tell.
+    /// Returns the CPU time that the thread has used, in nanoseconds. `None`: the system does not
+    /// tell.
     pub(crate) fn cpu_nanos(&self) -> Option<u64> {
         system::cpu_nanos(self.number()?)
     }
@@ -70,18 +73,22 @@ mod system {
         reason = "the standard library does not tell the system's number of a thread"
     )]
     pub(super) fn current() -> usize {
-        // SAFETY: the call has no arguments, and returns a number. By number, since older C libraries have no function for it.
+        // SAFETY: the call has no arguments, and returns a number. By number, since older C
+        // libraries have no function for it.
         let number = unsafe { libc::syscall(libc::SYS_gettid) };
         usize::try_from(number).unwrap_or(0)
     }
 
-    /// Asks the clock that `pthread_getcpuclockid` would return: without a handle, which must not outlive the thread.
+    /// Asks the clock that `pthread_getcpuclockid` would return: without a handle, which must not
+    /// outlive the thread.
     #[allow(unsafe_code, reason = "the standard library does not read such clocks")]
     pub(super) fn cpu_nanos(number: usize) -> Option<u64> {
-        // From the kernel's `posix-timers.h`: the complement of the number, "per thread" (4), "time on a CPU" (2).
+        // From the kernel's `posix-timers.h`: the complement of the number, "per thread" (4), "time
+        // on a CPU" (2).
         let clock = !libc::clockid_t::try_from(number).ok()? << 3 | 4 | 2;
         let mut time = MaybeUninit::<libc::timespec>::uninit();
-        // SAFETY: the pointer is valid for a write of a `timespec` during the call. An unknown clock is an error.
+        // SAFETY: the pointer is valid for a write of a `timespec` during the call. An unknown
+        // clock is an error.
         if unsafe { libc::clock_gettime(clock, time.as_mut_ptr()) } != 0 {
             return None;
         }
@@ -92,8 +99,8 @@ mod system {
         Some(seconds * 1_000_000_000 + nanos)
     }
 
-    /// The system calls in which a thread sleeps until another one wakes it, and those that may wait
-    /// for a disk. Only of machines that have all of them, under these numbers.
+    /// The system calls in which a thread sleeps until another one wakes it, and those that may
+    /// wait for a disk. Only of machines that have all of them, under these numbers.
     #[cfg(any(
         target_arch = "x86",
         target_arch = "x86_64",
@@ -190,7 +197,8 @@ mod system {
         reason = "the standard library does not tell the system's number of a thread"
     )]
     pub(super) fn current() -> usize {
-        // SAFETY: the handle is that of the calling thread, which exists. The port that it returns belongs to the thread.
+        // SAFETY: the handle is that of the calling thread, which exists. The port that it returns
+        // belongs to the thread.
         let port = unsafe { libc::pthread_mach_thread_np(libc::pthread_self()) };
         port as usize
     }
@@ -203,7 +211,8 @@ mod system {
         let mut info = MaybeUninit::<libc::thread_basic_info>::uninit();
         let mut words = WORDS as libc::mach_msg_type_number_t;
         let flavor = libc::THREAD_BASIC_INFO as libc::thread_flavor_t;
-        // SAFETY: the pointer is valid for writes of that many words during the call. An unknown port is an error.
+        // SAFETY: the pointer is valid for writes of that many words during the call. An unknown
+        // port is an error.
         let failed =
             unsafe { libc::thread_info(port, flavor, info.as_mut_ptr().cast(), &raw mut words) };
         // SAFETY: the call has succeeded, so it has written all fields.

@@ -1,8 +1,8 @@
 //! The returning queue: workers at the end of a blocking region that wait to count as runnable.
 //!
-//! A pool may run one worker above its `max_size`, so that one worker returns without a wait. Further
-//! ones wait here. Each worker that stops running admits the first, so workers that return at the
-//! same time do not all run at the same time (law 4).
+//! A pool may run one worker above its `max_size`, so that one worker returns without a wait.
+//! Further ones wait here. Each worker that stops running admits the first, so workers that return
+//! at the same time do not all run at the same time (law 4).
 //!
 //! The running workers may wait for something that a returning worker holds, such as a lock; the
 //! pool cannot know. If the queue does not move for [`PATIENCE`], its first worker proceeds anyway,
@@ -104,8 +104,8 @@ impl ReturnQueue {
         self.pop();
     }
 
-    /// Releases workers although they may not run, if the one with this parker is the first and none has left
-    /// the queue since the last call with the same `seen`. Returns how many.
+    /// Releases workers although they may not run, if the one with this parker is the first and
+    /// none has left the queue since the last call with the same `seen`. Returns how many.
     pub(crate) fn force(&mut self, parker: &Arc<Parker>, seen: &mut Option<usize>) -> usize {
         let is_first = self.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
         let is_still = seen.replace(self.released) == Some(self.released);
@@ -126,8 +126,8 @@ impl ReturnQueue {
     }
 }
 
-/// Waits until the worker with this parker was released from its queue. Calls `force` each time the [`PATIENCE`] is over,
-/// until it returns that it has released the worker.
+/// Waits until the worker with this parker was released from its queue. Calls `force` each time the
+/// [`PATIENCE`] is over, until it returns that it has released the worker.
 pub(crate) fn wait_until_released(
     parker: &Arc<Parker>,
     mut force: impl FnMut(&mut Option<usize>) -> bool,

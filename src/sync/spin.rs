@@ -1,15 +1,15 @@
 //! Spins for a moment before a thread blocks: blocking and waking takes longer than many tasks.
 //!
-//! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each other in turn would
-//! park every time: each one's wake-up takes longer than the other one spins. A longer one wastes CPU time (law 5) on
-//! an event that is not near. A submitter that waits for capacity does not spin: it needs no answer from one thread, but CPUs
-//! for the workers.
+//! [`LIMIT`] is about the time of a wake-up. With a shorter one, two threads that wait for each
+//! other in turn would park every time: each one's wake-up takes longer than the other one spins. A
+//! longer one wastes CPU time (law 5) on an event that is not near. A submitter that waits for
+//! capacity does not spin: it needs no answer from one thread, but CPUs for the workers.
 //!
-//! A spin may give way: it ends once another thread of the process waits for the CPU. That one may be needed for what the
-//! thread spins for: see [`Waking`].
+//! A spin may give way: it ends once another thread of the process waits for the CPU. That one may
+//! be needed for what the thread spins for: see [`Waking`].
 //!
-//! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU for a time slice of
-//! about 3 ms, while submitters rely on the searching worker.
+//! A spinning thread does not yield. Beside another busy process `sched_yield` can give up the CPU
+//! for a time slice of about 3 ms, while submitters rely on the searching worker.
 
 use std::hint;
 use std::time::{Duration, Instant};
@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 use crate::sync::cpu::cpus;
 use crate::sync::waking::Waking;
 
-/// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that sleeps.
+/// Bounds the time of spinning. Linux 6 takes about this long to wake a parked thread on a CPU that
+/// sleeps.
 const LIMIT: Duration = Duration::from_micros(25);
 
-/// Evaluates `condition` until it holds, [`LIMIT`] has passed, or the spin gives way. Returns whether it held. With a single CPU,
-/// evaluates it once. So does a model, which has no time.
+/// Evaluates `condition` until it holds, [`LIMIT`] has passed, or the spin gives way. Returns
+/// whether it held. With a single CPU, evaluates it once. So does a model, which has no time.
 pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     if condition() {
         return true;
@@ -40,8 +41,8 @@ pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often: the thread may move to
-/// another CPU meanwhile, and may lose its CPU.
+/// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often:
+/// the thread may move to another CPU meanwhile, and may lose its CPU.
 #[cfg(all(test, not(elastipool_loom)))]
 pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
     (0..100).any(|_| {
@@ -66,8 +67,8 @@ mod tests {
         assert_eq!(gives_way(|| assert!(!spin_until(|| false))), expected);
     }
 
-    /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome and the number of
-    /// evaluations.
+    /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome
+    /// and the number of evaluations.
     fn evaluations(holds_at: u32, wait: impl Fn(&dyn Fn() -> bool) -> bool) -> (bool, u32) {
         let count = Cell::new(0);
         let is_met = wait(&|| {

@@ -1,5 +1,6 @@
-//! Contains panics of user code (law 6). They are caught at the call, so that no thread, lock or count of the pool is
-//! affected. A panic of the crate's own code on a thread of a pool ends the process.
+//! Contains panics of user code (law 6). They are caught at the call, so that no thread, lock or
+//! count of the pool is affected. A panic of the crate's own code on a thread of a pool ends the
+//! process.
 
 use std::any::Any;
 use std::io::{self, Write};
@@ -26,8 +27,8 @@ pub(crate) fn quietly(f: impl FnOnce()) {
 /// Not part of [`quietly`], which is compiled for each type of closure.
 #[cold]
 fn discard_payload(payload: Payload) {
-    // The destructor of the payload may panic in turn. The payload of that panic is leaked: its destructor might panic as
-    // well, without end.
+    // The destructor of the payload may panic in turn. The payload of that panic is leaked: its
+    // destructor might panic as well, without end.
     if let Err(payload) = contain(move || drop(payload)) {
         mem::forget(payload);
     }
@@ -61,15 +62,16 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Runs the body of a pool's thread. Aborts the process if it panics: all user code is [contained](contain), so the panic is a
-/// defect of this crate. A thread that ended silently would leave its task's handle unsettled and the counts wrong, and the pool
-/// would hang.
+/// Runs the body of a pool's thread. Aborts the process if it panics: all user code is
+/// [contained](contain), so the panic is a defect of this crate. A thread that ended silently would
+/// leave its task's handle unsettled and the counts wrong, and the pool would hang.
 pub(crate) fn abort_on_panic(body: impl FnOnce()) {
     struct Abort;
 
     impl Drop for Abort {
         fn drop(&mut self) {
-            let text = "elastipool: a thread of a pool has panicked outside of a task, which is a defect of elastipool; aborting";
+            let text = "elastipool: a thread of a pool has panicked outside of a task, which is a \
+                defect of elastipool; aborting";
             let _ = writeln!(io::stderr(), "{text}");
             process::abort();
         }

@@ -3,18 +3,20 @@
 //! - one that was woken, until it runs, on the CPU where it went to sleep;
 //! - one that wakes another, until that call returns. The woken thread may take its CPU meanwhile.
 //!
-//! A kernel may leave a woken thread on a CPU that is in use, even if another one is idle. If a thread spins there, the woken
-//! one waits for the end of the spin, perhaps to do what the other one spins for. So a spin [gives way](crate::sync::spin) to
-//! the threads that wait for its own CPU. It does not give way to those that wake up on another CPU: two threads that wait for
-//! each other in turn would park every time.
+//! A kernel may leave a woken thread on a CPU that is in use, even if another one is idle. If a
+//! thread spins there, the woken one waits for the end of the spin, perhaps to do what the other
+//! one spins for. So a spin [gives way](crate::sync::spin) to the threads that wait for its own
+//! CPU. It does not give way to those that wake up on another CPU: two threads that wait for each
+//! other in turn would park every time.
 
 use crossbeam_utils::CachePadded;
 
 use crate::sync::Counter;
 use crate::sync::cpu::current_cpu;
 
-/// How many threads of the process wait for each CPU; on a machine with more CPUs several share a count. The counts affect only
-/// speed, so they may be read late, or be those of the parent in a child process, and models do not explore them.
+/// How many threads of the process wait for each CPU; on a machine with more CPUs several share a
+/// count. The counts affect only speed, so they may be read late, or be those of the parent in a
+/// child process, and models do not explore them.
 static COUNTS: [CachePadded<Counter>; 64] = [const { CachePadded::new(Counter::new(0)) }; 64];
 
 fn count_of(cpu: usize) -> &'static Counter {

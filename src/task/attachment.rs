@@ -1,7 +1,9 @@
-//! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the record for a report.
+//! What a pool keeps beside a task if its builder asks for it: the submitter's context, and the
+//! record for a report.
 //!
-//! An attachment is entered on the thread that runs the task, before the closure is called or the future polled, and left
-//! afterwards. It is part of the task's [route](crate::sched::TaskRoute). So a pool without attachments pays one test for each task.
+//! An attachment is entered on the thread that runs the task, before the closure is called or the
+//! future polled, and left afterwards. It is part of the task's [route](crate::sched::TaskRoute).
+//! So a pool without attachments pays one test for each task.
 
 use std::any::Any;
 use std::mem;
@@ -24,10 +26,12 @@ pub(crate) struct Submission<'a> {
 
 /// One part of an attachment. Dropped with the task, whether it was run or not.
 pub(crate) trait Enter: Send + Sync {
-    /// Enters it on the calling thread, which runs the task next. Dropping the result leaves it. May panic.
+    /// Enters it on the calling thread, which runs the task next. Dropping the result leaves it.
+    /// May panic.
     fn enter(&self) -> Box<dyn Any>;
 
-    /// The task has ended. Its memory, and so its attachment, may stay until its last waker or its entry is dropped.
+    /// The task has ended. Its memory, and so its attachment, may stay until its last waker or its
+    /// entry is dropped.
     fn end(&self) {}
 }
 
@@ -50,7 +54,8 @@ impl Attachment {
         Entered(entered.filter_map(|entered| entered.map_err(discard).ok()).collect())
     }
 
-    /// Tells each part that the task has ended. The parts themselves may stay until its last waker or its entry is dropped.
+    /// Tells each part that the task has ended. The parts themselves may stay until its last waker
+    /// or its entry is dropped.
     pub(crate) fn end(&self) {
         for part in self.0.iter() {
             part.end();

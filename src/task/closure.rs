@@ -1,8 +1,8 @@
 //! A type-erased closure, stored in place if it is small.
 //!
-//! `Box<dyn FnOnce>` would cost an allocation for each task. Here a closure of up to [`WORDS`] words lies in the job
-//! itself; a larger one lies in a box, and the box in the job. This is the small-buffer optimisation of C++'s
-//! `std::function`.
+//! `Box<dyn FnOnce>` would cost an allocation for each task. Here a closure of up to [`WORDS`]
+//! words lies in the job itself; a larger one lies in a box, and the box in the job. This is the
+//! small-buffer optimisation of C++'s `std::function`.
 #![allow(unsafe_code, reason = "saves an allocation for each task; see the SAFETY comments")]
 
 use std::marker::PhantomData;
@@ -11,8 +11,8 @@ use std::ptr;
 
 use crate::sync::unwind::{Payload, contain};
 
-/// Bounds the size of a closure that is stored in place, in words. A handler's call takes one word for the function,
-/// which leaves two for the argument.
+/// Bounds the size of a closure that is stored in place, in words. A handler's call takes one word
+/// for the function, which leaves two for the argument.
 const WORDS: usize = 3;
 
 type Space = MaybeUninit<[usize; WORDS]>;
@@ -20,7 +20,8 @@ type Space = MaybeUninit<[usize; WORDS]>;
 /// See the [module's documentation](self).
 ///
 /// # Invariant
-/// `space` holds what `methods` are for: a closure that is `Send`, the value of a [`ClosureOr`], or nothing.
+/// `space` holds what `methods` are for: a closure that is `Send`, the value of a [`ClosureOr`], or
+/// nothing.
 pub(crate) struct Closure<R: 'static> {
     space: Space,
     methods: &'static Methods<R>,
@@ -73,7 +74,8 @@ impl<R: 'static> Closure<R> {
     where
         F: FnOnce() -> R + Send + 'static,
     {
-        // Not by `new_borrowing`: an unoptimised build copies the closure in each function that it passes through.
+        // Not by `new_borrowing`: an unoptimised build copies the closure in each function that it
+        // passes through.
         if const { fits::<F>() } {
             Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
         } else {
@@ -98,7 +100,8 @@ impl<R: 'static> Closure<R> {
         }
     }
 
-    /// Stores a closure that may panic. What contains the panic is compiled once, not for each type of closure.
+    /// Stores a closure that may panic. What contains the panic is compiled once, not for each type
+    /// of closure.
     pub(crate) fn contained<F>(closure: F) -> Self
     where
         F: FnOnce() + Send + 'static,
@@ -118,7 +121,8 @@ impl<R: 'static> Closure<R> {
     pub(crate) fn call_in_place(&mut self) -> R {
         let methods = mem::replace(&mut self.methods, &const { Methods::of_nothing() });
         let Content::Closure(call) = methods.kind else { unreachable!("it is called once") };
-        // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
+        // SAFETY: this is the call of the closure in the space, which is not used again: there is
+        // nothing in it now.
         unsafe { call(&mut self.space) }
     }
 }
@@ -133,7 +137,8 @@ fn store<T>(value: T) -> Space {
     // Not a constant: the compiler evaluates those of a branch that is never taken, too.
     assert!(fits::<T>());
     let mut space = Space::uninit();
-    // SAFETY: the space is large enough and aligned for `T`, as just checked, and no other code has access to it.
+    // SAFETY: the space is large enough and aligned for `T`, as just checked, and no other code has
+    // access to it.
     unsafe { space.as_mut_ptr().cast::<T>().write(value) };
     space
 }
@@ -147,8 +152,9 @@ impl<R: 'static> Drop for Closure<R> {
 
 /// A closure, or a value of type `V` with a flag, in the space of a closure.
 ///
-/// An enum of the two would have an `Option` of one word more. The copies between them would then read words across the
-/// words that were just written: the CPU waits some 12 cycles for such a read.
+/// An enum of the two would have an `Option` of one word more. The copies between them would then
+/// read words across the words that were just written: the CPU waits some 12 cycles for such a
+/// read.
 ///
 /// # Invariant
 /// If the methods are of a value, that is a `V`.
@@ -186,12 +192,14 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     pub(crate) fn into_value(self) -> Result<(V, bool), Self> {
         let Content::Value(flag) = self.closure.methods.kind else { return Err(self) };
         let this = ManuallyDrop::new(self);
-        // SAFETY: the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being dropped.
+        // SAFETY: the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being
+        // dropped.
         Ok((unsafe { this.closure.space.as_ptr().cast::<V>().read() }, flag))
     }
 
-    /// Calls the closure, or passes the value and its flag to `with_value`. `contained` makes the result of a
-    /// [contained](Closure::contained) closure. This is not moved, and what is left does nothing when it is dropped.
+    /// Calls the closure, or passes the value and its flag to `with_value`. `contained` makes the
+    /// result of a [contained](Closure::contained) closure. This is not moved, and what is left
+    /// does nothing when it is dropped.
     ///
     /// # Panics
     /// If called twice.
@@ -204,7 +212,8 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
         let Closure { space, methods } = &mut self.closure;
         let methods = mem::replace(methods, &const { Methods::of_nothing() });
         match methods.kind {
-            // SAFETY: this is the call of the closure in the space, which is not used again: there is nothing in it now.
+            // SAFETY: this is the call of the closure in the space, which is not used again: there
+            // is nothing in it now.
             Content::Closure(call) => unsafe { call(space) },
             // SAFETY: as above.
             Content::Contained(call) => contained(contain(|| unsafe { call(space) })),

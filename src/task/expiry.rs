@@ -1,8 +1,8 @@
 //! Tasks that are worth running only for a time: those of a view with a queue timeout.
 //!
-//! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether the task is started,
-//! cancelled or expired (`protocol.md`, race 8). The thread that runs the task asks
-//! before each poll; a closure is called by its first one.
+//! Such a task has an [`Expiry`], which its handle shares. One change of its state decides whether
+//! the task is started, cancelled or expired (`protocol.md`, race 8). The thread that runs the task
+//! asks before each poll; a closure is called by its first one.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -32,10 +32,12 @@ impl Expiry {
         self.deadline
     }
 
-    /// The caller starts or cancels the task. Returns `false` if it may not, since the deadline has passed: then the task is expired.
+    /// The caller starts or cancels the task. Returns `false` if it may not, since the deadline has
+    /// passed: then the task is expired.
     #[must_use]
     pub(crate) fn settle_or_expire(&self) -> bool {
-        // Each poll of a future asks. Only the first one reads the clock. Relaxed: `change` checks the value.
+        // Each poll of a future asks. Only the first one reads the clock. Relaxed: `change` checks
+        // the value.
         let state = self.state.load(Ordering::Relaxed);
         if state != WAITING {
             return state == SETTLED;
@@ -44,13 +46,15 @@ impl Expiry {
         self.change(next) == SETTLED
     }
 
-    /// Expires a task whose deadline has passed, unless it was started or cancelled. Returns whether it is expired.
+    /// Expires a task whose deadline has passed, unless it was started or cancelled. Returns
+    /// whether it is expired.
     pub(crate) fn expire(&self) -> bool {
         if self.is_due() { self.change(EXPIRED) == EXPIRED } else { self.is_expired() }
     }
 
     pub(crate) fn is_expired(&self) -> bool {
-        // Relaxed: it orders nothing else. A handle reads it after its channel was closed, which orders the change before this.
+        // Relaxed: it orders nothing else. A handle reads it after its channel was closed, which
+        // orders the change before this.
         self.state.load(Ordering::Relaxed) == EXPIRED
     }
 
@@ -73,7 +77,7 @@ impl Expiry {
 
 #[cfg(elastipool_loom)]
 std::thread_local! {
-    /// Whether all deadlines have passed. All threads of a model run on one thread of the system, so this belongs to the
-    /// model.
+    /// Whether all deadlines have passed. All threads of a model run on one thread of the system,
+    /// so this belongs to the model.
     pub(crate) static IS_DUE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }

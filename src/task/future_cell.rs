@@ -1,20 +1,25 @@
-//! The cell of a future, or of a closure with a handle, which is a future that is ready at its first poll. Many threads may
-//! wake or cancel it, and one at a time may touch it. Who owns it is decided by the state word, in `state.rs`.
+//! The cell of a future, or of a closure with a handle, which is a future that is ready at its
+//! first poll. Many threads may wake or cancel it, and one at a time may touch it. Who owns it is
+//! decided by the state word, in `state.rs`.
 //!
 //! # Who may touch the contents
-//! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it, and it is given up
-//!    before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after `DONE`; then [`Ended`] has what was
-//!    the owner's. An owner knows the header only, not the type of the future: a cell checks that the owner is its own.
-//! 2. The thread that has the last reference to the cell, exclusively. It becomes the owner, wherever the future is.
+//! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes
+//!    it, and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner
+//!    after `DONE`; then [`Ended`] has what was the owner's. An owner knows the header only, not
+//!    the type of the future: a cell checks that the owner is its own.
+//! 2. The thread that has the last reference to the cell, exclusively. It becomes the owner,
+//!    wherever the future is.
 //!
 //! # References
-//! A waker is a pointer to the task, and a unit of the count in the state word. While the future has not ended, there is one
-//! reference for all wakers: the queue's, the owner's or, while the future is `IDLE`, one that its last owner has forgotten
-//! ([`TransitionToIdle::Idle`]). The thread that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner keeps
-//! its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points to a task that exists.
+//! A waker is a pointer to the task, and a unit of the count in the state word. While the future
+//! has not ended, there is one reference for all wakers: the queue's, the owner's or, while the
+//! future is `IDLE`, one that its last owner has forgotten ([`TransitionToIdle::Idle`]). The thread
+//! that ends `IDLE` takes that one ([`Left::take`]). When the future has ended, the last owner
+//! keeps its reference, or leaves it to the wakers ([`Header::leave_to_wakers`]). So a waker points
+//! to a task that exists.
 //!
-//! The future is pinned: [`FutureTask::task`](crate::wait::FutureTask::task) makes the cell in an `Arc`, and the cell
-//! is never moved out of it.
+//! The future is pinned: [`FutureTask::task`](crate::wait::FutureTask::task) makes the cell in an
+//! `Arc`, and the cell is never moved out of it.
 #![allow(unsafe_code, reason = "no allocation and no lock for each poll; see the SAFETY comments")]
 
 use std::marker::PhantomData;
@@ -33,8 +38,8 @@ use crate::task::state::{State, Taken, TransitionToIdle};
 
 /// See the [module's documentation](self).
 ///
-/// `repr(C)` for speed alone: a poll touches the state, the key and what follows, but not the lock before them. So a poll
-/// needs few cache lines.
+/// `repr(C)` for speed alone: a poll touches the state, the key and what follows, but not the lock
+/// before them. So a poll needs few cache lines.
 ///
 /// # Invariant
 /// The contents are initialised unless the state is `DONE`.
@@ -45,14 +50,15 @@ pub(crate) struct FutureCell<F, T, S> {
     contents: UnsafeCell<Contents<F, T>>,
 }
 
-/// What does not depend on the type of the future. Its methods are compiled once, those of the cell for each future.
+/// What does not depend on the type of the future. Its methods are compiled once, those of the cell
+/// for each future.
 #[repr(C)]
 pub(crate) struct Header {
     /// Woken when the future is cancelled ([`Header::listen`]). In a box, because it is rare.
     listener: Mutex<Option<Box<Waker>>>,
     state: State,
-    /// The key among the pending futures, or zero. Only the owner uses it. Atomic, since any thread may borrow the header. Here
-    /// it fits behind the state.
+    /// The key among the pending futures, or zero. Only the owner uses it. Atomic, since any thread
+    /// may borrow the header. Here it fits behind the state.
     pending_key: atomic::AtomicU32,
 }
 
@@ -61,12 +67,12 @@ struct Contents<F, T> {
     future: ManuallyDrop<F>,
 }
 
-// SAFETY: one thread at a time touches the contents, as the module's documentation shows, so they need only be `Send`.
-// The rest is `Sync`.
+// SAFETY: one thread at a time touches the contents, as the module's documentation shows, so they
+// need only be `Send`. The rest is `Sync`.
 unsafe impl<F: Send, T: Send, S: Sync> Sync for FutureCell<F, T, S> {}
 
-/// Owns the future of the cell with this header, which has not ended. Does not depend on the type of the future, like the
-/// header.
+/// Owns the future of the cell with this header, which has not ended. Does not depend on the type
+/// of the future, like the header.
 #[must_use]
 pub(crate) struct FutureOwner<'a>(&'a Header);
 
@@ -105,8 +111,8 @@ pub(crate) struct Ended<'a, F, T, S> {
 /// The future of an ended task. Dropping this drops the future.
 ///
 /// # Invariant
-/// The future is initialised, and only this may touch it. This is not leaked: a pinned value must be dropped before
-/// its memory is reused.
+/// The future is initialised, and only this may touch it. This is not leaked: a pinned value must
+/// be dropped before its memory is reused.
 pub(crate) struct Last<'a, F, T, S> {
     cell: &'a FutureCell<F, T, S>,
     _owns: PhantomData<&'a mut F>,
@@ -131,13 +137,15 @@ impl Header {
         self.state.add_waker();
     }
 
-    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives it a reference.
+    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives
+    /// it a reference.
     #[cfg(feature = "async")]
     pub(crate) fn remove_waker(&self) -> WakerDropped {
         self.state.remove_waker()
     }
 
-    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled, cancelled or withdrawn before.
+    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled,
+    /// cancelled or withdrawn before.
     #[inline]
     pub(crate) fn take(&self, action: Action) -> TakenFuture<'_> {
         let taken = match action {
@@ -157,8 +165,9 @@ impl Header {
         }
     }
 
-    /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from its group's line for a slot, and gives
-    /// it back. Returns `false` if the future was polled, claimed or cancelled before.
+    /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from
+    /// its group's line for a slot, and gives it back. Returns `false` if the future was polled,
+    /// claimed or cancelled before.
     pub(crate) fn withdraw(&self) -> bool {
         self.state.transition_to_withdrawn()
     }
@@ -168,14 +177,15 @@ impl Header {
         self.state.is_first_stale()
     }
 
-    /// Leaves the caller's reference to the wakers, if there are any: the caller forgets it. The caller has ended the future.
+    /// Leaves the caller's reference to the wakers, if there are any: the caller forgets it. The
+    /// caller has ended the future.
     #[must_use]
     pub(crate) fn leave_to_wakers(&self) -> bool {
         self.state.leave_to_wakers()
     }
 
-    /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen). Returns whether the caller must submit
-    /// the task, by this reference.
+    /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen).
+    /// Returns whether the caller must submit the task, by this reference.
     #[must_use]
     pub(crate) fn cancel(&self) -> Option<Left<'_>> {
         let submits = self.state.transition_to_cancelled();
@@ -185,10 +195,11 @@ impl Header {
         submits.then_some(Left(self))
     }
 
-    /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled. Returns whether it is
-    /// cancelled already. For the future's owner.
+    /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled.
+    /// Returns whether it is cancelled already. For the future's owner.
     pub(crate) fn listen(&self, waker: &Waker) -> bool {
-        // Register, then check. A canceller changes the state first and then reads the waker, so one sees the other.
+        // Register, then check. A canceller changes the state first and then reads the waker, so
+        // one sees the other.
         let mut listener = self.listener.lock();
         if !listener.as_ref().is_some_and(|known| known.will_wake(waker)) {
             *listener = Some(Box::new(waker.clone()));
@@ -231,7 +242,8 @@ impl<F, T, S> FutureCell<F, T, S> {
         &self.header
     }
 
-    /// Aborts the process if there is a waker, which would point to freed memory. For the last reference: no path leads there.
+    /// Aborts the process if there is a waker, which would point to freed memory. For the last
+    /// reference: no path leads there.
     pub(crate) fn abort_if_it_has_wakers(&mut self) {
         if self.header.state.has_wakers() {
             process::abort();
@@ -256,8 +268,9 @@ impl<F, T, S> FutureCell<F, T, S> {
     ) -> R {
         owner.assert_owns(&self.header);
         self.contents.with_mut(|contents| {
-            // SAFETY: only the owner of this cell's future touches the contents, and the caller has that owner, as just
-            // checked. Each of the contents is lent to `f` alone, as long as the owner is borrowed.
+            // SAFETY: only the owner of this cell's future touches the contents, and the caller has
+            // that owner, as just checked. Each of the contents is lent to `f` alone, as long as
+            // the owner is borrowed.
             let future = unsafe { &mut (*contents).future };
             // SAFETY: the future is not moved until it is dropped in place.
             let future = unsafe { Pin::new_unchecked(&mut **future) };
@@ -275,8 +288,8 @@ impl<F, T, S> FutureCell<F, T, S> {
         owner.assert_owns(&self.header);
         self.header.state.transition_to_done();
         let rest = self.contents.with_mut(|contents| {
-            // SAFETY: the rest was the owner's, which was this cell's, as checked above. There is no owner after `DONE`: it
-            // is not used in place again.
+            // SAFETY: the rest was the owner's, which was this cell's, as checked above. There is
+            // no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
         let future = Last { cell: self, _owns: PhantomData };
@@ -284,7 +297,8 @@ impl<F, T, S> FutureCell<F, T, S> {
     }
 }
 
-/// A task with a cell, as its wakers know it. There is one implementation, whose [`TransitionToIdle::Idle`] forgets its reference.
+/// A task with a cell, as its wakers know it. There is one implementation, whose
+/// [`TransitionToIdle::Idle`] forgets its reference.
 pub(crate) trait Wakeable: Send + Sync + 'static {
     fn header(&self) -> &Header;
 
@@ -299,7 +313,8 @@ impl<'a> FutureOwner<'a> {
         assert!(ptr::eq(self.0, header), "the owner of another future");
     }
 
-    /// Ends a poll that was not ready, and gives the future up. Returns the owner if it must drop the future.
+    /// Ends a poll that was not ready, and gives the future up. Returns the owner if it must drop
+    /// the future.
     pub(crate) fn after_poll(self) -> Result<TransitionToIdle, FutureOwner<'a>> {
         self.0.state.transition_to_idle().ok_or(self)
     }
@@ -310,7 +325,8 @@ impl<F, T, S> Drop for Last<'_, F, T, S> {
         self.cell.contents.with_mut(|contents| {
             // SAFETY: only this may touch the future.
             let future = unsafe { &mut (*contents).future };
-            // SAFETY: the future is initialised and not used again. It is dropped in place, as its pin demands.
+            // SAFETY: the future is initialised and not used again. It is dropped in place, as its
+            // pin demands.
             unsafe { ManuallyDrop::drop(future) }
         });
     }

@@ -1,7 +1,7 @@
 //! What the queue holds: a type-erased task.
 //!
-//! A job is accepted work. Its owner must either run it, which contains the task's panics, or abandon it, which cancels
-//! the task's handle.
+//! A job is accepted work. Its owner must either run it, which contains the task's panics, or
+//! abandon it, which cancels the task's handle.
 
 use std::mem::ManuallyDrop;
 use std::ptr;
@@ -14,11 +14,13 @@ use crate::task::promise::Promise;
 
 /// See the [module's documentation](self).
 ///
-/// A closure that only the job's owner can reach, or a task with a cell, which its handle, its wakers or its group may have too. The flag says whether
-/// this is the entry that the task was submitted with. It is `false` for a woken future.
+/// A closure that only the job's owner can reach, or a task with a cell, which its handle, its
+/// wakers or its group may have too. The flag says whether this is the entry that the task was
+/// submitted with. It is `false` for a woken future.
 pub(crate) struct Job(ClosureOr<Outcome, Arc<dyn Run>>);
 
-// Jobs are moved a lot between queues, so neither they nor an option of one may need space for a tag.
+// Jobs are moved a lot between queues, so neither they nor an option of one may need space for a
+// tag.
 const _: () = assert!(size_of::<Option<Job>>() == size_of::<Closure<Outcome>>());
 
 /// Called once when the calling thread has a task, and no other thread has.
@@ -37,18 +39,19 @@ pub(crate) enum Moment {
 /// What a thread does with a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// It has taken the entry that the task was submitted with. It runs the closure to its end, or the future until it is
-    /// pending. [`Skipped`](Outcome::Skipped) if the entry is stale.
+    /// It has taken the entry that the task was submitted with. It runs the closure to its end, or
+    /// the future until it is pending. [`Skipped`](Outcome::Skipped) if the entry is stale.
     Run,
     /// It has taken the entry of a woken future, and polls it.
     RunWoken,
     /// It has a withdrawn task, and runs it to its end, outside of its pool.
     RunWithdrawn,
-    /// It waits for the task: claims it, and runs it. The entry stays in the queue. [`Skipped`](Outcome::Skipped) if the
-    /// task has been started or cancelled.
+    /// It waits for the task: claims it, and runs it. The entry stays in the queue.
+    /// [`Skipped`](Outcome::Skipped) if the task has been started or cancelled.
     RunAwaited,
-    /// It cancels the task: claims and drops it, if no thread runs it. The entry stays in the queue, if there is one.
-    /// [`Skipped`](Outcome::Skipped) if it has dropped nothing: then [`cancel`](Run::cancel) does what is left.
+    /// It cancels the task: claims and drops it, if no thread runs it. The entry stays in the
+    /// queue, if there is one. [`Skipped`](Outcome::Skipped) if it has dropped nothing: then
+    /// [`cancel`](Run::cancel) does what is left.
     Cancel,
     /// It drops a task that has not been started and is no longer queued.
     Abandon,
@@ -62,13 +65,14 @@ impl Action {
 
 /// A task that the thread which takes it from the queue can run. None of these methods panics.
 pub(crate) trait Run: Send + Sync {
-    /// Runs or drops the task, after a call of `begin`. Does not call `begin` if it returns [`Skipped`](Outcome::Skipped).
+    /// Runs or drops the task, after a call of `begin`. Does not call `begin` if it returns
+    /// [`Skipped`](Outcome::Skipped).
     ///
     /// One method for all actions, since it is compiled for each type of closure or future.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome;
 
-    /// Whether the entry that the task was submitted with is stale: the task was claimed or dropped without it. If it returns
-    /// `true`, the caller must remove the entry from the queue.
+    /// Whether the entry that the task was submitted with is stale: the task was claimed or dropped
+    /// without it. If it returns `true`, the caller must remove the entry from the queue.
     fn take_if_stale(&self) -> bool;
 
     /// Withdraws the task of a removed entry from the pool, if it was not started.
@@ -99,8 +103,9 @@ pub(crate) enum Outcome {
     Cancelled,
     /// The task was not started within the queue timeout of its view, and this run has dropped it.
     Expired,
-    /// Nothing was run: the entry is stale, its task was claimed by its waiter or dropped by its canceller. Or the caller could
-    /// not claim the task. Nothing is in flight for it, and no permit is held.
+    /// Nothing was run: the entry is stale, its task was claimed by its waiter or dropped by its
+    /// canceller. Or the caller could not claim the task. Nothing is in flight for it, and no
+    /// permit is held.
     Skipped,
     /// The future waits to be woken.
     Pending,
@@ -195,13 +200,14 @@ impl Job {
         is_new.then_some(task)
     }
 
-    /// Whether this is the first entry of a shared task, and stale: the task was claimed or dropped without it. If it returns `true`, the
-    /// caller must remove the entry from the queue.
+    /// Whether this is the first entry of a shared task, and stale: the task was claimed or dropped
+    /// without it. If it returns `true`, the caller must remove the entry from the queue.
     pub(crate) fn take_if_stale(&self) -> bool {
         self.as_new_task().is_some_and(|task| task.take_if_stale())
     }
 
-    /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry holds, or its address.
+    /// Whether this is an entry of `task` that it was submitted with. `task` is what the entry
+    /// holds, or its address.
     pub(crate) fn is_entry_of<T: ?Sized>(&self, task: *const T) -> bool {
         self.as_new_task().is_some_and(|own| ptr::addr_eq(Arc::as_ptr(own), task))
     }
@@ -217,14 +223,16 @@ impl Job {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
-    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it may then be run
-    /// anywhere. `Err` if it was: it is cancelled, and running the returned job only drops it.
+    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it
+    /// may then be run anywhere. `Err` if it was: it is cancelled, and running the returned job
+    /// only drops it.
     pub(crate) fn withdraw(self) -> Result<Job, Job> {
         let Some((task, is_new)) = self.0.as_value() else { return Ok(self) };
         match task.withdraw(is_new) {
             Withdrawal::HandBack => Ok(self),
             Withdrawal::Cancel => {
-                // Another thread may withdraw or cancel it at the same time; cancelling twice changes nothing.
+                // Another thread may withdraw or cancel it at the same time; cancelling twice
+                // changes nothing.
                 Arc::clone(task).cancel();
                 Err(self)
             }
@@ -261,7 +269,8 @@ pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
     Outcome::of(contain(closure))
 }
 
-/// The receiver of the output of a future, or of a closure with a cell: a handle's promise, a group's member. Dropping it without a result cancels it.
+/// The receiver of the output of a future, or of a closure with a cell: a handle's promise, a
+/// group's member. Dropping it without a result cancels it.
 pub(crate) trait Sink<R>: Send + 'static {
     /// Delivers the result. The future has been dropped before.
     fn settle(self, result: Result<R, Payload>) -> Outcome;
@@ -276,7 +285,8 @@ pub(crate) trait Sink<R>: Send + 'static {
         f()
     }
 
-    /// Registers the future after its first poll, if that was pending. `false` if it was cancelled and must be dropped.
+    /// Registers the future after its first poll, if that was pending. `false` if it was cancelled
+    /// and must be dropped.
     fn register_pending(&mut self, _future: impl FnOnce() -> Weak<dyn Run>) -> bool {
         true
     }
@@ -302,7 +312,8 @@ impl<R: Send + 'static> Sink<R> for Promise<R> {
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.
 ///
-/// Not inlined: it depends on the type of the result only, and many closures have results of one type.
+/// Not inlined: it depends on the type of the result only, and many closures have results of one
+/// type.
 #[inline(never)]
 pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outcome {
     let panicked = result.is_err();

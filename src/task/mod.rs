@@ -1,5 +1,5 @@
-//! What is queued: the job (a task without its type), the storage of its closure or future, and the lists of unstarted
-//! tasks and pending futures.
+//! What is queued: the job (a task without its type), the storage of its closure or future, and the
+//! lists of unstarted tasks and pending futures.
 
 pub(crate) mod attachment;
 pub(crate) mod closure;

@@ -1,7 +1,9 @@
-//! A list that numbers its values in the order in which they were added, and finds them by their numbers.
+//! A list that numbers its values in the order in which they were added, and finds them by their
+//! numbers.
 //!
-//! A removed value leaves a hole, until the list has room for four times as many values as it holds. So each operation takes at most the
-//! time of a binary search, on average, and the memory follows the number of values.
+//! A removed value leaves a hole, until the list has room for four times as many values as it
+//! holds. So each operation takes at most the time of a binary search, on average, and the memory
+//! follows the number of values.
 
 use std::collections::VecDeque;
 

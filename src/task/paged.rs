@@ -1,15 +1,17 @@
-//! A slab that gives memory back: it stores values under keys that stay valid until the value is removed.
+//! A slab that gives memory back: it stores values under keys that stay valid until the value is
+//! removed.
 //!
-//! The values lie in pages. A page that has become empty is freed, unless it was the last one to do so: values that come
-//! and go one at a time allocate nothing. Each operation costs constant time, apart from one allocation for each page.
-//! What stays is at most a page for each value, and 48 bytes for each page since the slab was last empty.
+//! The values lie in pages. A page that has become empty is freed, unless it was the last one to do
+//! so: values that come and go one at a time allocate nothing. Each operation costs constant time,
+//! apart from one allocation for each page. What stays is at most a page for each value, and 48
+//! bytes for each page since the slab was last empty.
 
 use std::mem;
 
 use slab::Slab;
 
-/// Values in a page. More would let a value that outlives the others keep more than the 1.5 KiB of a page of weak
-/// references. Fewer would cost an allocation more often.
+/// Values in a page. More would let a value that outlives the others keep more than the 1.5 KiB of
+/// a page of weak references. Fewer would cost an allocation more often.
 const PAGE: usize = 64;
 
 /// See the [module's documentation](self).

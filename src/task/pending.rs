@@ -1,8 +1,8 @@
 //! The list of pending futures, in which an immediate shutdown finds them (feature `async`).
 //!
-//! A future is registered when its first poll is not ready, and deregistered when it ends. A future that is ready at
-//! once never comes here. The locks order registrations and the shutdown: either the shutdown finds the future, or the
-//! registration fails (race 24).
+//! A future is registered when its first poll is not ready, and deregistered when it ends. A future
+//! that is ready at once never comes here. The locks order registrations and the shutdown: either
+//! the shutdown finds the future, or the registration fails (race 24).
 
 use std::num::NonZeroU32;
 use std::sync::Weak;
@@ -13,8 +13,8 @@ use crate::sync::Mutex;
 use crate::task::job::Run;
 use crate::task::paged::Paged;
 
-/// The number of lists, each with a lock. With eight, few workers contend for one lock. A model has few workers, and
-/// each lock costs it time.
+/// The number of lists, each with a lock. With eight, few workers contend for one lock. A model has
+/// few workers, and each lock costs it time.
 const SHARDS: usize = if cfg!(elastipool_loom) { 1 } else { 8 };
 
 /// See the [module's documentation](self).
@@ -22,8 +22,9 @@ pub(crate) struct Pending {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }
 
-/// Identifies a registered future: one more than its index in the shard times the number of shards, plus the shard's number. A
-/// future stores it in 32 bits: they suffice for half a billion pending futures, or more.
+/// Identifies a registered future: one more than its index in the shard times the number of shards,
+/// plus the shard's number. A future stores it in 32 bits: they suffice for half a billion pending
+/// futures, or more.
 pub(crate) type PendingKey = NonZeroU32;
 
 struct Shard {
@@ -106,7 +107,8 @@ mod tests {
         let futures: Vec<Arc<dyn Run>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
         let register = |future| pending.register(Arc::downgrade(future)).unwrap();
         let mut keys: Vec<_> = futures.iter().map(register).collect();
-        // The address of a zero-sized future lies behind its reference counts, so all addresses differ.
+        // The address of a zero-sized future lies behind its reference counts, so all addresses
+        // differ.
         for _ in 0..3 {
             for key in keys.drain(50..) {
                 pending.deregister(key);

@@ -1,6 +1,7 @@
 //! What connects a task and its handle: the [`Promise`] that delivers the result.
 //!
-//! Dropping a promise without settling it resolves the handle to cancelled, so no handle waits for ever (law 2).
+//! Dropping a promise without settling it resolves the handle to cancelled, so no handle waits for
+//! ever (law 2).
 
 use futures_channel::oneshot;
 
@@ -8,7 +9,8 @@ use crate::sync::unwind::{Payload, quietly};
 
 /// A group, in which tasks wait for a slot.
 pub(crate) trait SlotLine: Send + Sync {
-    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its address.
+    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
+    /// address.
     fn leave(&self, task: *const ());
 }
 
@@ -26,8 +28,8 @@ impl<T> Promise<T> {
         (Promise(sender), receiver)
     }
 
-    /// Delivers the result, or returns it if the handle is gone. Contains panics, since this may call the waker of a
-    /// foreign executor that polls the handle.
+    /// Delivers the result, or returns it if the handle is gone. Contains panics, since this may
+    /// call the waker of a foreign executor that polls the handle.
     pub(crate) fn settle(self, result: Result<T, Payload>) -> Option<Result<T, Payload>> {
         let mut refused = None;
         quietly(|| refused = self.0.send(result).err());

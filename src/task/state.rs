@@ -1,4 +1,5 @@
-//! The state word of a future's cell. A closure with a handle is a future that is ready at its first poll.
+//! The state word of a future's cell. A closure with a handle is a future that is ready at its
+//! first poll.
 //!
 //! | state | meaning | next |
 //! |---|---|---|
@@ -17,29 +18,34 @@
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared with `HAS_ENTRY`, or when the future is withdrawn; no effect beside `CANCELLED` |
 //! | `HAS_LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
 //!
-//! `HAS_ENTRY` without `FRESH` says that the future is *withdrawn*: a canceller leaves it to its owner, a `Task` or a group.
+//! `HAS_ENTRY` without `FRESH` says that the future is *withdrawn*: a canceller leaves it to its
+//! owner, a `Task` or a group.
 //!
 //! The bits above count the wakers, without the one that a poll lends.
 //!
-//! A task has one reference that passes from state to state: the queue's while it is `SCHEDULED`, its owner's while it is
-//! `RUNNING` or `NOTIFIED`, the state's own while it is `IDLE` (the owner forgets it, and the thread that ends `IDLE` takes it), and
-//! the wakers' after `HAS_LEFT`. So wakers change the count in this word only, and one change of it decides that the last waker of an
-//! idle future is dropped: that thread queues the future as cancelled, and does not drop it (race 46). A poll without a waker that
-//! was kept ends the future too. A canceller that takes the future from `SCHEDULED` is its owner by a reference of its own: the
-//! entry keeps the queue's.
+//! A task has one reference that passes from state to state: the queue's while it is `SCHEDULED`,
+//! its owner's while it is `RUNNING` or `NOTIFIED`, the state's own while it is `IDLE` (the owner
+//! forgets it, and the thread that ends `IDLE` takes it), and the wakers' after `HAS_LEFT`. So
+//! wakers change the count in this word only, and one change of it decides that the last waker of
+//! an idle future is dropped: that thread queues the future as cancelled, and does not drop it
+//! (race 46). A poll without a waker that was kept ends the future too. A canceller that takes the
+//! future from `SCHEDULED` is its owner by a reference of its own: the entry keeps the queue's.
 //!
-//! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it from there to
-//! `RUNNING` owns the future: the one that takes the entry or, without the entry, a waiter that claims the future or a canceller.
-//! These leave the entry in the queue, or about to be pushed: it is *stale*, and the thread that takes it drops it. A wake during a
-//! poll moves the word to `NOTIFIED`, and the owner submits the future after the poll (race 33). So a future is in the queue at most
-//! once, but for a stale entry, and polled by one thread at a time (law 11).
+//! The thread that moves the word to `SCHEDULED` submits the future, and the thread that moves it
+//! from there to `RUNNING` owns the future: the one that takes the entry or, without the entry, a
+//! waiter that claims the future or a canceller. These leave the entry in the queue, or about to be
+//! pushed: it is *stale*, and the thread that takes it drops it. A wake during a poll moves the
+//! word to `NOTIFIED`, and the owner submits the future after the poll (race 33). So a future is in
+//! the queue at most once, but for a stale entry, and polled by one thread at a time (law 11).
 //!
-//! A first entry is stale without `HAS_ENTRY`: a claimed future may be `SCHEDULED` again, with another entry. Any other entry is
-//! stale unless the word is `SCHEDULED`: after a canceller has taken the future it never is again.
+//! A first entry is stale without `HAS_ENTRY`: a claimed future may be `SCHEDULED` again, with
+//! another entry. Any other entry is stale unless the word is `SCHEDULED`: after a canceller has
+//! taken the future it never is again.
 //!
-//! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain store: no other thread has
-//! access. Every other transition but [`add_waker`](State::add_waker) is a read-modify-write that acquires and releases, even a
-//! wake that changes nothing. So the poll that a wake leads to sees what the waker's thread wrote before the wake.
+//! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain
+//! store: no other thread has access. Every other transition but [`add_waker`](State::add_waker) is
+//! a read-modify-write that acquires and releases, even a wake that changes nothing. So the poll
+//! that a wake leads to sees what the waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
 #![cfg_attr(
@@ -61,7 +67,8 @@ const HAS_LEFT: u32 = 64;
 const HAS_ENTRY: u32 = 128;
 const ONE_WAKER: u32 = 256;
 
-/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and `HAS_LEFT` comes last.
+/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and
+/// `HAS_LEFT` comes last.
 const STATE: u32 = 15;
 
 /// See the [module's documentation](self).
@@ -79,8 +86,8 @@ pub(super) enum Taken {
     ToDrop(Moment),
     /// The caller has cancelled the future, and owns it. It was in no queue.
     Idle,
-    /// The caller does not own the future: the entry is stale, or the future was withdrawn, is running, was polled or cancelled before,
-    /// or has ended.
+    /// The caller does not own the future: the entry is stale, or the future was withdrawn, is
+    /// running, was polled or cancelled before, or has ended.
     Nothing,
 }
 
@@ -99,9 +106,11 @@ pub(crate) enum TransitionToIdle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WakerDropped {
     Other,
-    /// The future waited for a wake, and no waker is left: it is cancelled, and the caller submits it.
+    /// The future waited for a wake, and no waker is left: it is cancelled, and the caller submits
+    /// it.
     Submit,
-    /// The future has ended, and no waker is left: the caller drops the reference that its last owner has left.
+    /// The future has ended, and no waker is left: the caller drops the reference that its last
+    /// owner has left.
     Free,
 }
 
@@ -114,7 +123,8 @@ impl State {
     /// Changes the word, unless `next` returns `None`. Returns the word before.
     #[inline(always)]
     fn change(&self, next: impl FnMut(u32) -> Option<u32>) -> Result<u32, u32> {
-        // AcqRel: see the module's documentation. Acquire on failure: the caller may own the future, and be about to drop it.
+        // AcqRel: see the module's documentation. Acquire on failure: the caller may own the
+        // future, and be about to drop it.
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, next)
     }
 
@@ -125,8 +135,8 @@ impl State {
         }
     }
 
-    /// Wakes the future. Returns whether the caller submits it: it was idle. Otherwise it is queued, its owner queues it after the
-    /// poll, or it has ended.
+    /// Wakes the future. Returns whether the caller submits it: it was idle. Otherwise it is
+    /// queued, its owner queues it after the poll, or it has ended.
     #[must_use]
     #[inline]
     pub(super) fn transition_to_scheduled(&self) -> bool {
@@ -145,7 +155,8 @@ impl State {
         self.transition_from_scheduled(|now| next(now).map(|next| next & !(FRESH | HAS_ENTRY)))
     }
 
-    /// Takes the future of another entry that was taken from the queue: that of a woken or withdrawn future.
+    /// Takes the future of another entry that was taken from the queue: that of a woken or
+    /// withdrawn future.
     #[inline]
     pub(super) fn transition_to_running(&self) -> Taken {
         self.transition_from_scheduled(taken)
@@ -160,8 +171,8 @@ impl State {
         }
     }
 
-    /// Cancels the future, and takes it if no thread runs it: the owner of a running one drops it after the poll, unless that is ready.
-    /// One that was withdrawn is left as it is.
+    /// Cancels the future, and takes it if no thread runs it: the owner of a running one drops it
+    /// after the poll, unless that is ready. One that was withdrawn is left as it is.
     pub(super) fn transition_to_dropping(&self) -> Taken {
         let change = |now: u32| match now & STATE & !CANCELLED {
             _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,
@@ -190,15 +201,16 @@ impl State {
         }
     }
 
-    /// Lets no thread claim a future any more that has not been polled. Returns `false` if it was polled, claimed or cancelled before.
+    /// Lets no thread claim a future any more that has not been polled. Returns `false` if it was
+    /// polled, claimed or cancelled before.
     #[must_use]
     pub(super) fn transition_to_withdrawn(&self) -> bool {
         let withdrawn = SCHEDULED | HAS_ENTRY;
         self.change(|now| (now & !FRESH == withdrawn).then_some(withdrawn)).is_ok()
     }
 
-    /// Ends the owner's poll, which was not ready. `None`: the future was cancelled during the poll, or no waker is left. Then the
-    /// caller still owns it, and drops it.
+    /// Ends the owner's poll, which was not ready. `None`: the future was cancelled during the
+    /// poll, or no waker is left. Then the caller still owns it, and drops it.
     #[inline]
     pub(super) fn transition_to_idle(&self) -> Option<TransitionToIdle> {
         let change = |now: u32| match now & STATE {
@@ -220,12 +232,14 @@ impl State {
         }
     }
 
-    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives it a reference.
+    /// Counts one waker less. The caller does not use the task any more, unless the outcome gives
+    /// it a reference.
     #[inline]
     pub(super) fn remove_waker(&self) -> WakerDropped {
         let change = |now: u32| {
             let rest = if is_full(now) { return None } else { now - ONE_WAKER };
-            // Race 46: together, so that no thread takes an idle future without wakers before it is cancelled.
+            // Race 46: together, so that no thread takes an idle future without wakers before it is
+            // cancelled.
             Some(if is_abandoned(rest) { rest + (SCHEDULED | CANCELLED) } else { rest })
         };
         match self.change(change).map(|before| before - ONE_WAKER) {
@@ -235,13 +249,14 @@ impl State {
         }
     }
 
-    /// Leaves the last owner's reference to the wakers, if there are any. The caller has ended the future, and does not use the task
-    /// any more. Returns `false` if it keeps the reference.
+    /// Leaves the last owner's reference to the wakers, if there are any. The caller has ended the
+    /// future, and does not use the task any more. Returns `false` if it keeps the reference.
     #[must_use]
     #[inline]
     pub(super) fn leave_to_wakers(&self) -> bool {
-        // Acquire: what other threads did through their wakers comes before the caller frees the task. Without a waker there will
-        // be none. Otherwise the last one of them sees `HAS_LEFT`, or this sees that there is none.
+        // Acquire: what other threads did through their wakers comes before the caller frees the
+        // task. Without a waker there will be none. Otherwise the last one of them sees `HAS_LEFT`,
+        // or this sees that there is none.
         self.word.load(Ordering::Acquire) >= ONE_WAKER
             && self.word.fetch_or(HAS_LEFT, Ordering::AcqRel) >= ONE_WAKER
     }
@@ -251,7 +266,8 @@ impl State {
         latest!(self.word) >= ONE_WAKER
     }
 
-    /// Cancels the future, which its owner drops. Returns whether the caller submits it: it was idle.
+    /// Cancels the future, which its owner drops. Returns whether the caller submits it: it was
+    /// idle.
     #[must_use]
     pub(super) fn transition_to_cancelled(&self) -> bool {
         let before = self.update(|now| match now {
@@ -301,7 +317,8 @@ fn is_first_stale(now: u32) -> bool {
     now & HAS_ENTRY == 0
 }
 
-/// Whether there are too many wakers to count, some 8 million. The count then stays as it is, and the task is never freed.
+/// Whether there are too many wakers to count, some 8 million. The count then stays as it is, and
+/// the task is never freed.
 fn is_full(now: u32) -> bool {
     now > u32::MAX / 2
 }

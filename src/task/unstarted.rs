@@ -1,28 +1,33 @@
 //! The tasks of a scope or a group that have not been started.
 //!
-//! The tasks lie here, and the pool's queue holds *entries* of them. All entries of a scope or group are alike: a worker that
-//! takes one starts the oldest task. The thread that waits for the scope or group claims a task without its entry: the newest, or
-//! the one whose handle it waits for. A worker takes one entry back if that is the newest in its local queue. Otherwise one entry
-//! more is left than there are tasks: a *surplus* one. The next task that is added relies on it and gets none of its own, or the
-//! worker that finds no task for it drops it.
+//! The tasks lie here, and the pool's queue holds *entries* of them. All entries of a scope or
+//! group are alike: a worker that takes one starts the oldest task. The thread that waits for the
+//! scope or group claims a task without its entry: the newest, or the one whose handle it waits
+//! for. A worker takes one entry back if that is the newest in its local queue. Otherwise one entry
+//! more is left than there are tasks: a *surplus* one. The next task that is added relies on it and
+//! gets none of its own, or the worker that finds no task for it drops it.
 //!
-//! One lock decides who starts a task, and whether a new one needs an entry. So there are never fewer entries than tasks,
-//! whichever thread takes an entry meanwhile, and never more than tasks were unstarted at a time: a thread outside the pool, which
-//! takes none back, does not fill the queue beside busy workers.
+//! One lock decides who starts a task, and whether a new one needs an entry. So there are never
+//! fewer entries than tasks, whichever thread takes an entry meanwhile, and never more than tasks
+//! were unstarted at a time: a thread outside the pool, which takes none back, does not fill the
+//! queue beside busy workers.
 //!
-//! A scope also learns under this lock when all its tasks have ended: none is left here, and none runs on another thread.
-//! Tasks that the scope's own thread runs are not counted, since it looks again after each of them.
+//! A scope also learns under this lock when all its tasks have ended: none is left here, and none
+//! runs on another thread. Tasks that the scope's own thread runs are not counted, since it looks
+//! again after each of them.
 //!
-//! Lists are used again, by the next scope of their thread: its tasks rely on the surplus entries of the scopes before it, so a
-//! thread that opens scopes beside busy workers does not fill the queue.
+//! Lists are used again, by the next scope of their thread: its tasks rely on the surplus entries
+//! of the scopes before it, so a thread that opens scopes beside busy workers does not fill the
+//! queue.
 //!
-//! A task of a group may also be claimed through its handle. It then stays in the list, and is skipped there like a stale
-//! entry.
+//! A task of a group may also be claimed through its handle. It then stays in the list, and is
+//! skipped there like a stale entry.
 //!
-//! A future of a scope counts as running from its start to its end, also while it waits for a wake: its receiver
-//! ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope is going to panic after its body, the pending ones
-//! are cancelled (race 24). Its own thread drops them. It may run a task instead that waits for one of them: then the thread that has
-//! learned of the panic marks them as cancelled, and a worker drops them.
+//! A future of a scope counts as running from its start to its end, also while it waits for a wake:
+//! its receiver ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope
+//! is going to panic after its body, the pending ones are cancelled (race 24). Its own thread drops
+//! them. It may run a task instead that waits for one of them: then the thread that has learned of
+//! the panic marks them as cancelled, and a worker drops them.
 #![cfg_attr(not(feature = "async"), allow(dead_code, reason = "only a future waits to be woken"))]
 
 use std::collections::VecDeque;
@@ -52,8 +57,8 @@ struct ListState {
     next_id: TaskId,
     /// The number of entries in the queue, less that of the tasks.
     surplus: usize,
-    /// The number of tasks that other threads than the scope's have taken, and that have not ended; and of its futures that have been
-    /// started, and have not ended.
+    /// The number of tasks that other threads than the scope's have taken, and that have not ended;
+    /// and of its futures that have been started, and have not ended.
     running: usize,
     /// Whether the scope's thread has looked for its tasks since its body.
     is_body_over: bool,
@@ -66,11 +71,13 @@ struct ListState {
     record: ScopeRecord,
     /// A scope's futures that wait to be woken.
     pending: Paged<Weak<dyn Run>>,
-    /// Those that another thread has marked as cancelled: the scope's thread drops them, unless a worker was faster.
+    /// Those that another thread has marked as cancelled: the scope's thread drops them, unless a
+    /// worker was faster.
     cancelled: Vec<Weak<dyn Run>>,
 }
 
-/// How a scope's tasks have ended. Holds no borrow. That of a group stays empty: its tasks report to the group.
+/// How a scope's tasks have ended. Holds no borrow. That of a group stays empty: its tasks report
+/// to the group.
 #[derive(Default)]
 pub(crate) struct ScopeRecord {
     /// The first panic that reached no handle.
@@ -88,8 +95,8 @@ struct StoredTask {
     job: Job,
 }
 
-/// What reports how a task ends. As large as a word: bytes of padding beside it would be copied by moves that overlap, and the CPU
-/// waits when it reads them.
+/// What reports how a task ends. As large as a word: bytes of padding beside it would be copied by
+/// moves that overlap, and the CPU waits when it reads them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Reporter {
@@ -102,7 +109,8 @@ pub(crate) enum Reporter {
 }
 
 impl Reporter {
-    /// Whether the task counts as running until it tells so, not until the thread that has taken it returns.
+    /// Whether the task counts as running until it tells so, not until the thread that has taken it
+    /// returns.
     fn is_future(self) -> bool {
         self == Reporter::Future
     }
@@ -121,7 +129,8 @@ pub(crate) enum ScopeWait {
 pub(crate) struct TakenTask<'a> {
     task: StoredTask,
     list: &'a Unstarted,
-    /// Whether it counts as running: the scope's own thread learns of the ends of its tasks by itself.
+    /// Whether it counts as running: the scope's own thread learns of the ends of its tasks by
+    /// itself.
     is_counted: bool,
 }
 
@@ -148,7 +157,8 @@ pub(crate) enum Claim<'a> {
     Nothing,
 }
 
-/// Removes an entry for which the argument returns `true` from the queue, if it is easy to find. Called under the lock.
+/// Removes an entry for which the argument returns `true` from the queue, if it is easy to find.
+/// Called under the lock.
 pub(crate) trait TakeBack: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job> {}
 
 impl<F: FnOnce(&dyn Fn(&Job) -> bool) -> Option<Job>> TakeBack for F {}
@@ -199,8 +209,8 @@ impl ListState {
     }
 }
 
-/// Wakes the scope's thread, if what it waits for has happened. If it does not wait but must cancel futures, marks them for it: it may run
-/// a task that waits for one of them.
+/// Wakes the scope's thread, if what it waits for has happened. If it does not wait but must cancel
+/// futures, marks them for it: it may run a task that waits for one of them.
 fn wake_waiter(mut state: MutexGuard<'_, ListState>) {
     let is_awaited = state.unfinished() == 0 || state.must_cancel();
     let waiter = if is_awaited { state.waiter.take() } else { None };
@@ -216,8 +226,8 @@ fn wake_waiter(mut state: MutexGuard<'_, ListState>) {
     }
 }
 
-/// Marks futures as cancelled. Those that waited for a wake are queued, for a worker to drop them: the caller may hold a lock that their
-/// destructors take.
+/// Marks futures as cancelled. Those that waited for a wake are queued, for a worker to drop them:
+/// the caller may hold a lock that their destructors take.
 pub(crate) fn mark_cancelled(futures: &[Weak<dyn Run>]) {
     futures.iter().filter_map(Weak::upgrade).for_each(Run::cancel);
 }
@@ -289,8 +299,9 @@ impl Unstarted {
         self.state.lock().unfinished()
     }
 
-    /// Ready once all tasks of the scope have ended, or futures must be cancelled. Until then registers `waker`, in place of an
-    /// earlier one. For the scope's own thread, after the scope's body.
+    /// Ready once all tasks of the scope have ended, or futures must be cancelled. Until then
+    /// registers `waker`, in place of an earlier one. For the scope's own thread, after the scope's
+    /// body.
     pub(crate) fn poll_ended(&self, waker: &Waker) -> Poll<ScopeWait> {
         let mut state = self.state.lock();
         if state.unfinished() == 0 {
@@ -305,7 +316,8 @@ impl Unstarted {
         Poll::Pending
     }
 
-    /// Ends a task that a thread has taken and run, or dropped. A future may have ended long before, and its scope too.
+    /// Ends a task that a thread has taken and run, or dropped. A future may have ended long
+    /// before, and its scope too.
     fn end_taken(&self, is_counted: bool, reporter: Reporter, outcome: Outcome) -> Outcome {
         if reporter.is_future() {
             return outcome;
@@ -313,7 +325,8 @@ impl Unstarted {
         self.end_one(is_counted, reporter != Reporter::Scope, outcome)
     }
 
-    /// Records how a task has ended, and wakes the scope's thread after the last one. The task's borrows have ended.
+    /// Records how a task has ended, and wakes the scope's thread after the last one. The task's
+    /// borrows have ended.
     fn end_one(&self, is_counted: bool, has_handle: bool, outcome: Outcome) -> Outcome {
         if !is_counted && matches!(outcome, Outcome::Completed) {
             return outcome;
@@ -337,8 +350,9 @@ impl Unstarted {
         outcome
     }
 
-    /// Adds a task. Returns its entry, which the caller pushes to the queue. `None` if the task relies on a surplus entry: the
-    /// queue has that, or a thread has taken it and will find the task.
+    /// Adds a task. Returns its entry, which the caller pushes to the queue. `None` if the task
+    /// relies on a surplus entry: the queue has that, or a thread has taken it and will find the
+    /// task.
     pub(crate) fn add(self: &Arc<Self>, job: Job, reporter: Reporter) -> (Option<Job>, TaskId) {
         let mut state = self.state.lock();
         let id = state.next_id;
@@ -362,8 +376,9 @@ impl Unstarted {
         Job::task(Arc::clone(self) as Arc<dyn Run>)
     }
 
-    /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if there is a task. A
-    /// scope's tasks are claimed so only by the scope's own thread, after the scope's body.
+    /// Claims the newest task, unless `begin` returns `false`. `begin` is called under the lock, if
+    /// there is a task. A scope's tasks are claimed so only by the scope's own thread, after the
+    /// scope's body.
     pub(crate) fn claim_newest(
         &self,
         begin: impl FnOnce() -> bool,
@@ -405,7 +420,8 @@ impl Unstarted {
 
     /// Removes an entry from the queue for a claimed task, if `take_back` finds one.
     fn take_entry_back(&self, state: &mut ListState, take_back: impl TakeBack) -> Entry {
-        // It is dropped here, but not as the last reference: the caller has one. So no destructor runs under the lock.
+        // It is dropped here, but not as the last reference: the caller has one. So no destructor
+        // runs under the lock.
         if take_back(&|job| job.is_entry_of(self)).is_some() {
             return Entry::TakenBack;
         }
@@ -413,7 +429,8 @@ impl Unstarted {
         Entry::Stale
     }
 
-    /// Takes the oldest task for an entry that was taken from the queue. If no task is left, the entry was a surplus one.
+    /// Takes the oldest task for an entry that was taken from the queue. If no task is left, the
+    /// entry was a surplus one.
     fn take_oldest(&self) -> Option<TakenTask<'_>> {
         let mut state = self.state.lock();
         match state.tasks.pop_front() {
@@ -480,10 +497,11 @@ impl Run for Unstarted {
     fn cancel(self: Arc<Self>) {}
 }
 
-/// The receiver of the outcome of a scope's future, which counts as running from its start until this is settled or dropped.
+/// The receiver of the outcome of a scope's future, which counts as running from its start until
+/// this is settled or dropped.
 ///
-/// The future and its result are gone by then: the future is dropped before, and has delivered the result to its handle, if there is
-/// one.
+/// The future and its result are gone by then: the future is dropped before, and has delivered the
+/// result to its handle, if there is one.
 pub(crate) struct ScopedFuture {
     /// `None` once it has ended.
     list: Option<Arc<Unstarted>>,

@@ -1,7 +1,8 @@
 //! Whether the calling thread is inside an executor of the `futures` crate.
 //!
-//! While a worker drives a future to its end ([`inside_executor`]) it is marked as inside such an executor: those of that crate then
-//! refuse to run. They would block the worker without the pool's knowledge.
+//! While a worker drives a future to its end ([`inside_executor`]) it is marked as inside such an
+//! executor: those of that crate then refuse to run. They would block the worker without the pool's
+//! knowledge.
 
 use std::cell::RefCell;
 use std::thread;
@@ -12,7 +13,8 @@ use crate::sync::thread_local;
 use crate::sync::unwind::contain;
 
 thread_local! {
-    /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is inside an executor of that crate already.
+    /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is
+    /// inside an executor of that crate already.
     static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
 }
 
@@ -20,8 +22,8 @@ fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
     ENTERED.try_with(|current| current.replace(entered)).ok().flatten()
 }
 
-/// Whether the thread is inside a `futures` executor that the pool has not marked it for. The pool cannot tell for those of other
-/// crates.
+/// Whether the thread is inside a `futures` executor that the pool has not marked it for. The pool
+/// cannot tell for those of other crates.
 pub(crate) fn is_in_foreign_executor() -> bool {
     let is_own = || ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
     enter().is_err() && !is_own()

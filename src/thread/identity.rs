@@ -7,7 +7,8 @@ use crate::crew::{Registry, ThreadKey};
 use crate::sync::thread_local;
 
 thread_local! {
-    /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals can still read it.
+    /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals
+    /// can still read it.
     static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
 }
 
@@ -48,7 +49,8 @@ pub(crate) fn is_own_thread(pool: PoolId) -> bool {
     identity().is_some_and(is_own)
 }
 
-/// Returns the index of the worker that the calling code runs on. `None` outside workers, and in workers of other pools.
+/// Returns the index of the worker that the calling code runs on. `None` outside workers, and in
+/// workers of other pools.
 pub(crate) fn worker_index_of(pool: PoolId) -> Option<usize> {
     identity().filter(|identity| identity.pool == pool)?.index
 }

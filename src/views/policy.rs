@@ -1,10 +1,13 @@
-//! Which view's task a worker takes next, and how many workers may run tasks of each view (`views/protocol.md`).
+//! Which view's task a worker takes next, and how many workers may run tasks of each view
+//! (`views/protocol.md`).
 //!
-//! A pool that has never had a view does not come here. Everything is under one lock: the queues of the views, the places
-//! that workers hold, and the workers that wait for a place at the end of a blocking region. So a decision and its effect
-//! are one step: no limit is exceeded and no reserve invaded in between.
+//! A pool that has never had a view does not come here. Everything is under one lock: the queues of
+//! the views, the places that workers hold, and the workers that wait for a place at the end of a
+//! blocking region. So a decision and its effect are one step: no limit is exceeded and no reserve
+//! invaded in between.
 //!
-//! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the others cost nothing.
+//! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the
+//! others cost nothing.
 
 use std::array;
 use std::collections::VecDeque;
@@ -24,8 +27,8 @@ use crate::task::{DEFAULT_VIEW, ViewId};
 
 const LEVELS: usize = 3;
 
-/// How often in a row a level with eligible work is passed over before it is served. With 18, each of two lower levels that
-/// are due at the same time still gets one take in 20.
+/// How often in a row a level with eligible work is passed over before it is served. With 18, each
+/// of two lower levels that are due at the same time still gets one take in 20.
 const MAX_PASSED: usize = 18;
 
 /// The step of a view of weight 1. The step of weight n is n times smaller, and not zero for any n.
@@ -38,7 +41,8 @@ pub(crate) struct Terms {
     pub(crate) weight: usize,
     pub(crate) limit: usize,
     pub(crate) reserve: usize,
-    /// Whether workers take none of its tasks. Those that have started go on: they still get places.
+    /// Whether workers take none of its tasks. Those that have started go on: they still get
+    /// places.
     pub(crate) is_paused: bool,
 }
 
@@ -69,21 +73,25 @@ impl Terms {
 /// The views of a pool, with their queued tasks and places.
 pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
-    /// Changes when work becomes eligible, for workers that spin. What decides is the look under the lock.
+    /// Changes when work becomes eligible, for workers that spin. What decides is the look under
+    /// the lock.
     version: Counter,
 }
 
 struct PolicyState<T> {
-    /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what `Sizes` has, so that a decision under the
-    /// lock reads one pair.
+    /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what
+    /// `Sizes` has, so that a decision under the lock reads one pair.
     max_size: usize,
-    /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who returns from a region.
+    /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who
+    /// returns from a region.
     limit: usize,
     /// By the numbers of their identities.
     views: Numbered<ViewState<T>>,
-    /// The views that have queued tasks, but for the default view. The oldest first, as in `awaited`.
+    /// The views that have queued tasks, but for the default view. The oldest first, as in
+    /// `awaited`.
     busy: Vec<ViewId>,
-    /// The views with workers that wait for a place. Also some that have none any more, until the next place is free.
+    /// The views with workers that wait for a place. Also some that have none any more, until the
+    /// next place is free.
     awaited: Vec<ViewId>,
     levels: [Level; LEVELS],
     /// The sum of all reserves.
@@ -103,7 +111,8 @@ struct Level {
 
 struct ViewState<T> {
     terms: Terms,
-    /// The queued tasks. Of the default view only those that a worker has put back, since it had taken them without a place.
+    /// The queued tasks. Of the default view only those that a worker has put back, since it had
+    /// taken them without a place.
     new: VecDeque<T>,
     woken: VecDeque<T>,
     /// How many items were taken.
@@ -192,8 +201,8 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// How many places of the shared capacity are free. The limit is above the sum of the reserves: `check_reserves` and
-    /// [`Sizes::set_number`] see to it. Otherwise this would underflow.
+    /// How many places of the shared capacity are free. The limit is above the sum of the reserves:
+    /// `check_reserves` and [`Sizes::set_number`] see to it. Otherwise this would underflow.
     fn shared_left(&self, limit: usize) -> usize {
         (limit - self.reserved).saturating_sub(self.shared)
     }
@@ -246,8 +255,8 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`. Returns also which levels
-    /// have eligible work.
+    /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
+    /// Returns also which levels have eligible work.
     fn choose(&mut self, tries_default: bool) -> Option<(ViewId, [bool; LEVELS])> {
         let has_shared = self.shared_left(self.limit) > 0;
         let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
@@ -258,7 +267,8 @@ impl<T> PolicyState<T> {
             if !view.may_start(has_shared) {
                 continue;
             }
-            // No credit from a time in which it was not eligible. If it was, its pass is no smaller.
+            // No credit from a time in which it was not eligible. If it was, its pass is no
+            // smaller.
             view.pass = view.pass.max(self.levels[view.level()].pass);
             let best = &mut best[view.level()];
             if best.is_none_or(|(pass, _)| view.pass < pass) {
@@ -273,7 +283,8 @@ impl<T> PolicyState<T> {
         Some((id, best.map(|best| best.is_some())))
     }
 
-    /// Takes the next item, and a place of its view. `pop_default` takes one of the default view, if there is any.
+    /// Takes the next item, and a place of its view. `pop_default` takes one of the default view,
+    /// if there is any.
     fn take(
         &mut self,
         mut tries_default: bool,
@@ -283,7 +294,8 @@ impl<T> PolicyState<T> {
             let (id, contenders) = self.choose(tries_default)?;
             let item = if self.busy.contains(&id) { self.pop(id) } else { pop_default() };
             if item.is_none() {
-                // Another worker has taken the last one of the default view: choose again without it.
+                // Another worker has taken the last one of the default view: choose again without
+                // it.
                 tries_default = false;
                 continue;
             }
@@ -300,7 +312,8 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// How many queued items could be taken if `limit` workers might run, and that many came. `queued` are those of the default view.
+    /// How many queued items could be taken if `limit` workers might run, and that many came.
+    /// `queued` are those of the default view.
     fn eligible(&self, limit: usize, queued: &dyn Fn() -> usize) -> usize {
         let shared_left = self.shared_left(limit);
         // Also without shared capacity a view may have places left of its reserve.
@@ -347,8 +360,8 @@ impl<T> Policy<T> {
         Ok(ViewId(state.views.push(ViewState::new(terms))))
     }
 
-    /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves would leave no worker to the others.
-    /// `None` if nothing is different.
+    /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves
+    /// would leave no worker to the others. `None` if nothing is different.
     pub(crate) fn change(
         &self,
         sizes: &Sizes,
@@ -368,7 +381,8 @@ impl<T> Policy<T> {
         check_reserves(reserved, state.max_size)?;
         let level_before = &state.levels[view.level()];
         view.terms = terms;
-        // What it was served ahead of the others, at its new weight and among the views of its new priority.
+        // What it was served ahead of the others, at its new weight and among the views of its new
+        // priority.
         let ahead = view.pass.saturating_sub(level_before.pass) * before.weight as u128;
         view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;
         let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
@@ -397,7 +411,8 @@ impl<T> Policy<T> {
         self.state.lock().view(id).terms
     }
 
-    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the default view.
+    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
+    /// default view.
     pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
         let state = self.state.lock();
         let views = state.views.iter().map(|(number, view)| (ViewId(number), view));
@@ -423,8 +438,8 @@ impl<T> Policy<T> {
         MustLook::owed()
     }
 
-    /// Changes the sizes. Gives places that a larger `max_size` has added to the workers that wait for one. Returns whether
-    /// `max_size` was lowered.
+    /// Changes the sizes. Gives places that a larger `max_size` has added to the workers that wait
+    /// for one. Returns whether `max_size` was lowered.
     pub(crate) fn resize(
         &self,
         sizes: &Sizes,
@@ -456,8 +471,8 @@ impl<T> Policy<T> {
         state.busy.iter().any(|id| state.view(*id).may_start(false))
     }
 
-    /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the next worker that releases
-    /// a place looks (race 35).
+    /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the
+    /// next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
         let mut state = self.state.lock();
         let has_shared = state.shared_left(state.limit) > 0;
@@ -472,8 +487,9 @@ impl<T> Policy<T> {
         is_eligible
     }
 
-    /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then the oldest ones, each time up
-    /// to the first item that is not stale. `is_stale` is called under the lock.
+    /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then
+    /// the oldest ones, each time up to the first item that is not stale. `is_stale` is called
+    /// under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
         let mut state = self.state.lock();
         let view = state.view_mut(id);
@@ -488,9 +504,9 @@ impl<T> Policy<T> {
         skipped
     }
 
-    /// Releases the place `held`, and takes the next item with a place of its view. Counts it by `begin`, under the lock: a pause comes
-    /// before the take, or finds the item counted. Returns also whether eligible work is left, given how many items are `queued` for
-    /// the default view.
+    /// Releases the place `held`, and takes the next item with a place of its view. Counts it by
+    /// `begin`, under the lock: a pause comes before the take, or finds the item counted. Returns
+    /// also whether eligible work is left, given how many items are `queued` for the default view.
     pub(crate) fn take(
         &self,
         held: Option<ViewId>,
@@ -521,8 +537,9 @@ impl<T> Policy<T> {
         MustLook::owed()
     }
 
-    /// Releases the place `held`, and acquires one of the view `id`. If there is none, returns the caller's parker, which is in
-    /// the view's returning queue then: the caller must [wait](Self::wait).
+    /// Releases the place `held`, and acquires one of the view `id`. If there is none, returns the
+    /// caller's parker, which is in the view's returning queue then: the caller must
+    /// [wait](Self::wait).
     pub(crate) fn exchange(&self, held: Option<ViewId>, id: ViewId) -> Option<Arc<Parker>> {
         let mut state = self.state.lock();
         if let Some(held) = held {
@@ -548,13 +565,15 @@ impl<T> Policy<T> {
         });
     }
 
-    /// How many queued items could be taken now, if that many workers came. `queued` are those of the default view.
+    /// How many queued items could be taken now, if that many workers came. `queued` are those of
+    /// the default view.
     pub(crate) fn eligible(&self, queued: &dyn Fn() -> usize) -> usize {
         let state = self.state.lock();
         state.eligible(state.limit, queued)
     }
 
-    /// Whether a queued item could be taken if `max_size` workers might run. `queued`: as in [`eligible`](Self::eligible).
+    /// Whether a queued item could be taken if `max_size` workers might run. `queued`: as in
+    /// [`eligible`](Self::eligible).
     pub(crate) fn may_become_eligible(&self, queued: &dyn Fn() -> usize) -> bool {
         let state = self.state.lock();
         state.eligible(state.max_size, queued) > 0
@@ -572,7 +591,8 @@ impl<T> Policy<T> {
         self.version.get()
     }
 
-    /// How many items are queued, of one view or of all. Those of the default view do not count, but for those that were put back.
+    /// How many items are queued, of one view or of all. Those of the default view do not count,
+    /// but for those that were put back.
     pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
         let state = self.state.lock();
         match id {
@@ -581,7 +601,8 @@ impl<T> Policy<T> {
         }
     }
 
-    /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks first.
+    /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks
+    /// first.
     pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
         let mut state = self.state.lock();
         let oldest = *state.busy.first()?;
@@ -734,7 +755,8 @@ mod tests {
         assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
     }
 
-    /// As it was at the end of its level's line, it is not at the end of the line of the other level.
+    /// As it was at the end of its level's line, it is not at the end of the line of the other
+    /// level.
     #[test]
     fn a_view_of_another_priority_is_in_its_line() {
         let policy = Policy::new(MANY);

@@ -1,4 +1,5 @@
-//! A view of a pool, as the scheduler sees it: what its tasks and handles share. The public type is `crate::View`.
+//! A view of a pool, as the scheduler sees it: what its tasks and handles share. The public type is
+//! `crate::View`.
 
 // The timeout is not part of the protocol, so models do not explore its lock.
 use std::ops::Deref;
@@ -25,13 +26,15 @@ pub(crate) trait ViewPool: Send + Sync {
 
 /// See the [module's documentation](self).
 ///
-/// Handles, entries and the memory of tasks refer to it. Dropping the last reference removes it from its pool. Its reserve ends before,
-/// with its last handle and task: the memory of an ended task stays while a user keeps one of its wakers.
+/// Handles, entries and the memory of tasks refer to it. Dropping the last reference removes it
+/// from its pool. Its reserve ends before, with its last handle and task: the memory of an ended
+/// task stays while a user keeps one of its wakers.
 pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
     pub(crate) queue_timeout: QueueTimeout,
-    /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count here to before its end.
+    /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count
+    /// here to before its end.
     pub(crate) in_flight: InFlight,
     /// How many of its tasks run. Never closed.
     pub(crate) running: InFlight,
@@ -134,7 +137,8 @@ impl ViewCore {
         }
     }
 
-    /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that never ends.
+    /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that
+    /// never ends.
     pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
         let deadline = Instant::now().checked_add(self.queue_timeout.get()?)?;
         Some(Expiry::new(deadline))

@@ -1,13 +1,14 @@
 //! A thread that waits for a task runs that task itself (law 10).
 //!
-//! A worker that waits for an unstarted task of its own pool claims that task and runs it on its own stack. So a
-//! wait costs a thread only if its task already runs. A thread outside the pool does the same for a scope that it
-//! waits for. The waiter runs no other task: it depends on this one anyway, so a lock that it holds deadlocks neither
-//! more nor less than if it blocked.
+//! A worker that waits for an unstarted task of its own pool claims that task and runs it on its
+//! own stack. So a wait costs a thread only if its task already runs. A thread outside the pool
+//! does the same for a scope that it waits for. The waiter runs no other task: it depends on this
+//! one anyway, so a lock that it holds deadlocks neither more nor less than if it blocked.
 //!
-//! If the task's entry is the newest in the worker's local queue, the worker takes it back. So nested waits leave nothing
-//! behind, unless other workers take part. Otherwise the entry stays in the queue, stale, until a worker takes and drops it, or
-//! another task of its scope relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
+//! If the task's entry is the newest in the worker's local queue, the worker takes it back. So
+//! nested waits leave nothing behind, unless other workers take part. Otherwise the entry stays in
+//! the queue, stale, until a worker takes and drops it, or another task of its scope relies on it.
+//! A claim moves no count of tasks in flight: the task is, until it ends.
 
 use std::sync::Weak;
 
@@ -29,7 +30,8 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     let Ok(view) = origin.view() else { return };
     let route = Route { shared: &worker.shared, view: view.as_ref() };
     on_top(Some(&worker), route, |claimer| {
-        // By its address, which is no other task's while the handle exists: the entry has a reference to the task.
+        // By its address, which is no other task's while the handle exists: the entry has a
+        // reference to the task.
         match claimer.take_back(|job| job.is_entry_of(task.as_ptr())) {
             Some(entry) => claimer.run(Entry::TakenBack, || entry.run()),
             None => {
@@ -48,8 +50,8 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     });
 }
 
-/// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or a thread outside that runs a
-/// task of the pool.
+/// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or
+/// a thread outside that runs a task of the pool.
 pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, id: TaskId) {
     if !may_nest() {
         return;
@@ -65,8 +67,8 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, i
     }
 }
 
-/// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops when the caller no
-/// longer `depends` on them.
+/// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops
+/// when the caller no longer `depends` on them.
 pub(crate) fn run_awaited_group(
     route: Route<'_>,
     unstarted: &Unstarted,
@@ -77,7 +79,8 @@ pub(crate) fn run_awaited_group(
     }
 }
 
-/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its tasks have ended then.
+/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its
+/// tasks have ended then.
 pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Option<ScopeRecord> {
     if !may_nest() {
         return None;
@@ -103,8 +106,8 @@ fn run_newest(
     })
 }
 
-/// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their follow-up work runs now: the
-/// trampoline's loop is below them and may depend on it.
+/// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their
+/// follow-up work runs now: the trampoline's loop is below them and may depend on it.
 fn on_top<'a, R>(
     worker: Option<&'a WorkerContext>,
     route: Route<'a>,
@@ -116,7 +119,8 @@ fn on_top<'a, R>(
     result
 }
 
-/// A thread that runs claimed tasks of one view, one after the other, on top of the task that waits for them.
+/// A thread that runs claimed tasks of one view, one after the other, on top of the task that waits
+/// for them.
 struct Claimer<'a> {
     /// `None` for a thread outside of the pool, which runs tasks of its scope as their caller.
     worker: Option<&'a WorkerContext>,
@@ -125,7 +129,8 @@ struct Claimer<'a> {
     below: Option<(Below, Option<TaskMark>, Option<RunningMark<'a>>)>,
     /// As `below`, for a thread outside.
     outside: Option<(CallerMark<'a>, OutsideOfRegion)>,
-    /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when it stops.
+    /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when
+    /// it stops.
     ended: usize,
 }
 
@@ -140,7 +145,8 @@ impl Claimer<'_> {
         self.end(run());
     }
 
-    /// Begins a claimed task. It holds a place of its own view, and the task below it none meanwhile.
+    /// Begins a claimed task. It holds a place of its own view, and the task below it none
+    /// meanwhile.
     fn begin(&mut self, entry: Entry) {
         let Route { shared, view } = self.route;
         if let Some(worker) = self.worker {
@@ -157,7 +163,8 @@ impl Claimer<'_> {
                 .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
             shared.caller_metrics.lock().begin_awaited(entry);
         }
-        // The waiter has one already, that of the task below; or it is no worker. So nested tasks hold one together.
+        // The waiter has one already, that of the task below; or it is no worker. So nested tasks
+        // hold one together.
         match entry {
             Entry::TakenBack => shared.release_permit(),
             Entry::Stale => shared.leave_entry(false),

@@ -1,7 +1,7 @@
 //! Drives a future to its end on a worker, for [`complete`](crate::ThreadPool::complete).
 //!
-//! Meanwhile the thread is [marked](crate::thread::executor) as inside an executor of the `futures` crate, whose own executors then
-//! refuse to run.
+//! Meanwhile the thread is [marked](crate::thread::executor) as inside an executor of the `futures`
+//! crate, whose own executors then refuse to run.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,8 @@ use crate::thread::inside_executor;
 /// Drives a future to its end on the calling thread, in a blocking region while it waits.
 pub(crate) fn block_on<T: Future>(mut future: Pin<Box<T>>) -> T::Output {
     let result = inside_executor(|| wait_for(future.as_mut(), None, Dependency::Future));
-    // Drop it before unwinding: a destructor that panics while its future's panic unwinds aborts the process.
+    // Drop it before unwinding: a destructor that panics while its future's panic unwinds aborts
+    // the process.
     discard(future);
     match result {
         Ok(output) => output.expect(NO_LIMIT),

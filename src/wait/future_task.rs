@@ -1,17 +1,19 @@
-//! Tasks that other threads than the one which runs them may have too: futures, and closures with a handle. Such a closure is a
-//! future that is ready at its first poll ([`Call`]), so one set of transitions decides who runs, claims, cancels or drops either.
+//! Tasks that other threads than the one which runs them may have too: futures, and closures with a
+//! handle. Such a closure is a future that is ready at its first poll ([`Call`]), so one set of
+//! transitions decides who runs, claims, cancels or drops either.
 //!
-//! [`future_cell`](crate::task::future_cell) stores a future, and decides which thread may touch it when. A future that waits is
-//! queued again by its [waker](crate::waker).
+//! [`future_cell`](crate::task::future_cell) stores a future, and decides which thread may touch it
+//! when. A future that waits is queued again by its [waker](crate::waker).
 //!
-//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An immediate shutdown does
-//! not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it queues the future if it was in no queue, and the thread that
-//! takes it from there, or its new owner, drops it. The handle is settled after the future has been dropped.
+//! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An
+//! immediate shutdown does not, nor the canceller of one that was withdrawn ([`Run::cancel`]): it
+//! queues the future if it was in no queue, and the thread that takes it from there, or its new
+//! owner, drops it. The handle is settled after the future has been dropped.
 //!
 //! **A wake during the poll** queues the future after that poll, behind the other woken futures.
 //!
-//! **Types.** Each call site has a future of its own type, so little here depends on it: [`Pollable`], [`end`] and what only
-//! forgets the type are compiled for each future.
+//! **Types.** Each call site has a future of its own type, so little here depends on it:
+//! [`Pollable`], [`end`] and what only forgets the type are compiled for each future.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -36,8 +38,8 @@ use crate::task::state::TransitionToIdle;
 #[cfg(feature = "async")]
 use crate::waker::lend_waker;
 
-/// A closure, as a future that is ready at its first poll. Its type is forgotten, so what runs it is compiled once for each type of
-/// result.
+/// A closure, as a future that is ready at its first poll. Its type is forgotten, so what runs it
+/// is compiled once for each type of result.
 pub(crate) struct Call<R: 'static>(pub(crate) Closure<R>);
 
 impl<R: 'static> Future for Call<R> {
@@ -64,7 +66,8 @@ impl Job {
         if own.route().is_none() { self } else { self.wrapped(own) }
     }
 
-    /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what it has just written.
+    /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what
+    /// it has just written.
     #[cold]
     fn wrapped(self, own: TaskRoute) -> Self {
         let call = Call(Closure::new(|| self.run()));
@@ -72,8 +75,9 @@ impl Job {
     }
 }
 
-// The address of the task with a handle that the thread runs or drops, or zero. Read when a wait for a handle is about to block. As a
-// constant it takes 11 of the 535 instructions of a poll less; loom's macro does not know these.
+// The address of the task with a handle that the thread runs or drops, or zero. Read when a wait
+// for a handle is about to block. As a constant it takes 11 of the 535 instructions of a poll less;
+// loom's macro does not know these.
 #[cfg(not(elastipool_loom))]
 thread_local! {
     static OWN: Cell<usize> = const { Cell::new(0) };
@@ -84,7 +88,8 @@ thread_local! {
     static OWN: Cell<usize> = Cell::new(0);
 }
 
-/// The task with a header runs, or is dropped, on the calling thread until this is dropped. Holds the address of the task below it.
+/// The task with a header runs, or is dropped, on the calling thread until this is dropped. Holds
+/// the address of the task below it.
 struct OwnTask(usize);
 
 impl OwnTask {
@@ -101,7 +106,8 @@ impl Drop for OwnTask {
     }
 }
 
-/// Whether the calling thread runs or drops this task, so that a wait for its end would never return.
+/// Whether the calling thread runs or drops this task, so that a wait for its end would never
+/// return.
 pub(crate) fn is_own_task(task: &Weak<dyn Run>) -> bool {
     OWN.try_with(|own| own.get() == task.as_ptr().addr()).unwrap_or(false)
 }
@@ -137,8 +143,9 @@ where
 ///
 /// An outcome is written where the caller wants it: copying one that was just written is slow.
 trait Pollable {
-    /// Polls the future inside of its attachment, if it has one. Returns the owner if it is pending. Otherwise ends the future: it is
-    /// ready, or must not be polled, since it was cancelled or has expired.
+    /// Polls the future inside of its attachment, if it has one. Returns the owner if it is
+    /// pending. Otherwise ends the future: it is ready, or must not be polled, since it was
+    /// cancelled or has expired.
     fn poll<'a>(
         &'a self,
         owner: FutureOwner<'a>,
@@ -146,8 +153,8 @@ trait Pollable {
         outcome: &mut Outcome,
     ) -> Option<FutureOwner<'a>>;
 
-    /// Registers the future as pending, after its first poll, so that a shutdown or its group can cancel it. Returns `false`
-    /// if that has happened already.
+    /// Registers the future as pending, after its first poll, so that a shutdown or its group can
+    /// cancel it. Returns `false` if that has happened already.
     fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool;
 
     /// Drops the future.
@@ -208,7 +215,8 @@ enum Driven<'a> {
     Skipped,
 }
 
-/// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`] at first.
+/// Takes a future, and polls or drops it: see [`Run::advance`]. `outcome` is [`Outcome::Skipped`]
+/// at first.
 fn drive<'a>(
     header: &'a Header,
     (action, begin): (Action, Option<Begin<'_>>),
@@ -245,7 +253,8 @@ fn drive<'a>(
     pending.map_or(Driven::Ended, Driven::Pending)
 }
 
-/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is pending.
+/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is
+/// pending.
 #[inline(always)]
 fn poll_and_register<'a>(
     header: &Header,
@@ -262,7 +271,8 @@ fn poll_and_register<'a>(
     None
 }
 
-/// Drops the future, and then delivers its result; without one, settles the handle as cancelled. Contains panics.
+/// Drops the future, and then delivers its result; without one, settles the handle as cancelled.
+/// Contains panics.
 #[inline(never)]
 fn end<'a, F: Future, K: Sink<F::Output>>(
     cell: &'a FutureCell<F, K, TaskRoute>,
@@ -281,7 +291,8 @@ fn end<'a, F: Future, K: Sink<F::Output>>(
 
 /// Delivers the result of a future that has been dropped.
 ///
-/// Not inlined: it depends on the types of the result and the sink only, and many futures have the same.
+/// Not inlined: it depends on the types of the result and the sink only, and many futures have the
+/// same.
 #[inline(never)]
 fn settle<R, K: Sink<R>>(
     sink: K,
@@ -420,7 +431,8 @@ where
     }
 }
 
-/// The last reference is dropped: a future that has not ended was never polled, or the pool has ended.
+/// The last reference is dropped: a future that has not ended was never polled, or the pool has
+/// ended.
 impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     /// Not inlined: the compiler emits several copies of what drops a task.
     #[inline(never)]

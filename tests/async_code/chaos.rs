@@ -1,5 +1,5 @@
-//! Futures that wait for permits, slots and quiet, at random, while the pool is resized, paused, cancelled and closed. All of them resolve, and no
-//! task is lost.
+//! Futures that wait for permits, slots and quiet, at random, while the pool is resized, paused,
+//! cancelled and closed. All of them resolve, and no task is lost.
 #![cfg(feature = "async")]
 
 use crate::common;

@@ -1,4 +1,5 @@
-//! Async waits beside user code that waits itself: destructors, hooks, and executors that poll inside of the wake.
+//! Async waits beside user code that waits itself: destructors, hooks, and executors that poll
+//! inside of the wake.
 
 use crate::common;
 
@@ -144,7 +145,8 @@ fn a_hook_may_wait_for_a_submitter_of_another_pool() {
     assert!(in_time.load(Ordering::SeqCst));
 }
 
-/// Calls `submit`, of a pool whose second worker's name hook blocks on a full queue. Keeps what it returns until the hook has returned.
+/// Calls `submit`, of a pool whose second worker's name hook blocks on a full queue. Keeps what it
+/// returns until the hook has returned.
 fn assert_hook_exceeds_capacity<R>(submit: impl FnOnce(ThreadPool) -> R) {
     let handle = Arc::new(Mutex::new(None::<ThreadPool>));
     let (inner, done) = (Arc::clone(&handle), Arc::new(AtomicBool::new(false)));

@@ -254,7 +254,8 @@ mod refusal {
         });
     }
 
-    /// At the end of a task that waited for its slot, on the thread that has freed it. The waker waits for such a task, too.
+    /// At the end of a task that waited for its slot, on the thread that has freed it. The waker
+    /// waits for such a task, too.
     #[test]
     fn a_waker_without_a_keeper_waits_for_a_task_that_waits_for_its_slot() {
         const NAME: &str =

@@ -1,4 +1,5 @@
-//! Permits: async code waits for capacity of a bounded queue, or for a slot of a group, and then submits.
+//! Permits: async code waits for capacity of a bounded queue, or for a slot of a group, and then
+//! submits.
 
 use crate::common;
 
@@ -91,7 +92,8 @@ fn a_permit_that_is_dropped_goes_to_the_next_one() {
     pool.shutdown_join();
 }
 
-/// A future that is not polled once it may go on, as in a `join!` beside others, keeps only its own permit.
+/// A future that is not polled once it may go on, as in a `join!` beside others, keeps only its own
+/// permit.
 #[test]
 fn a_future_that_is_not_polled_holds_up_no_other() {
     let pool = ThreadPool::builder().core_size(1).max_size(1).queue_capacity(1).build();
@@ -142,7 +144,8 @@ fn futures_and_threads_wait_in_one_line() {
         let (pool, task) = (pool.clone(), note("thread"));
         thread::spawn(move || pool.execute(task))
     };
-    // Nothing shows that a thread waits. Time is the subject: if it came late, the order would be another one.
+    // Nothing shows that a thread waits. Time is the subject: if it came late, the order would be
+    // another one.
     thread::sleep(millis(100));
     let third = waiting(pool.ready());
     gate.open();

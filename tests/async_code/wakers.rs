@@ -1,4 +1,5 @@
-//! The wakers of async waits are user code, which the pool calls: they may panic, submit, wait, or take long.
+//! The wakers of async waits are user code, which the pool calls: they may panic, submit, wait, or
+//! take long.
 
 use crate::common;
 
@@ -89,7 +90,8 @@ fn nor_does_one_of_a_view_or_of_a_worker_that_is_recycled() {
     pool.shutdown_join();
 }
 
-/// At the end of a task, and when a worker enters a region, whose permit it gives up: another task is queued for the worker in its place.
+/// At the end of a task, and when a worker enters a region, whose permit it gives up: another task
+/// is queued for the worker in its place.
 #[test]
 fn nor_does_one_of_a_submitter() {
     let (pool, gate) = (bounded(2, 0), Gate::new());
@@ -218,7 +220,8 @@ fn a_waker_sees_what_the_thread_has_done_that_calls_it() {
     pool.shutdown_join();
 }
 
-/// A handle's cancellation may end the last task: the idle worker leaves, although the waker waits for that.
+/// A handle's cancellation may end the last task: the idle worker leaves, although the waker waits
+/// for that.
 #[test]
 fn a_waker_on_a_canceller_may_wait_for_the_last_worker() {
     for _ in 0..20 {
@@ -386,8 +389,8 @@ fn poll_oddly<T>(
     future.as_mut().poll(&mut Context::from_waker(&waker))
 }
 
-/// Some threads submit by permits, in tasks and outside, and give up at random, while others resize and pause the pool. Nothing is lost:
-/// no permit, no slot, no task, no thread.
+/// Some threads submit by permits, in tasks and outside, and give up at random, while others resize
+/// and pause the pool. Nothing is lost: no permit, no slot, no task, no thread.
 #[test]
 fn random_submitters_lose_nothing() {
     let seeds: u64 = std::env::var("SEEDS").map_or(8, |seeds| seeds.parse().unwrap());

@@ -1,5 +1,5 @@
-//! Started work first: a woken future is polled before tasks that were queued earlier, wherever the wake comes from and
-//! wherever those tasks are queued. Neither of the two starves the other.
+//! Started work first: a woken future is polled before tasks that were queued earlier, wherever the
+//! wake comes from and wherever those tasks are queued. Neither of the two starves the other.
 
 #![cfg(feature = "async")]
 
@@ -31,7 +31,8 @@ impl Order {
     }
 }
 
-/// Waits for the futures, then for the pool, and asserts that the new tasks waited for all woken futures.
+/// Waits for the futures, then for the pool, and asserts that the new tasks waited for all woken
+/// futures.
 #[track_caller]
 fn end(pool: ThreadPool, order: &Order, handles: impl IntoIterator<Item = JoinHandle<()>>) {
     handles.into_iter().for_each(value);
@@ -188,7 +189,8 @@ fn a_long_task_in_its_turn_does_not_keep_woken_futures() {
     let polled = order.0.lock().unwrap().len();
     queue_backlog(&pool, &order);
     other.open();
-    // The worker of the long task has shared a few. The other one takes the rest when it finds that worker stalled.
+    // The worker of the long task has shared a few. The other one takes the rest when it finds that
+    // worker stalled.
     handles.into_iter().for_each(value);
     gate.open();
     pool.join();
@@ -199,7 +201,8 @@ fn a_long_task_in_its_turn_does_not_keep_woken_futures() {
     pool.shutdown_join();
 }
 
-// A worker has come back from a blocking region, so the one that ran in its place rests, and the other one never steals.
+// A worker has come back from a blocking region, so the one that ran in its place rests, and the
+// other one never steals.
 #[test]
 fn another_worker_with_a_backlog_polls_what_a_spare_one_has_woken() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -277,7 +280,8 @@ fn futures_that_always_wake_themselves_leave_turns_to_new_tasks() {
     }
 }
 
-// The defect: a new task waited for the polls of sixteen turns, and in a pool with local queues for 200 us of them.
+// The defect: a new task waited for the polls of sixteen turns, and in a pool with local queues for
+// 200 us of them.
 #[test]
 fn a_future_that_yields_after_some_work_gives_way_to_new_tasks() {
     /// Long enough that looking for a new task costs little beside it.
@@ -346,7 +350,8 @@ fn new_futures_that_yield_do_not_come_before_woken_ones() {
     pool.shutdown_join();
 }
 
-// The defect: those that a worker had shared came back only at intervals, while the others stayed local.
+// The defect: those that a worker had shared came back only at intervals, while the others stayed
+// local.
 #[test]
 fn futures_that_always_wake_themselves_share_the_worker() {
     const FUTURES: usize = 10;
@@ -412,7 +417,8 @@ fn stale_entries_use_up_no_turns_of_new_tasks() {
     pool.shutdown_join();
 }
 
-// The defect: the worker ran the other pool's task, which needs the future, on top of the poll that had woken the future.
+// The defect: the worker ran the other pool's task, which needs the future, on top of the poll that
+// had woken the future.
 #[test]
 fn a_scope_of_another_pool_needs_what_the_poll_below_it_has_woken() {
     let (pool, other) = (ThreadPool::new(2, 2, HOUR), ThreadPool::new(1, 1, HOUR));
@@ -440,7 +446,8 @@ fn a_scope_of_another_pool_needs_what_the_poll_below_it_has_woken() {
     other.shutdown_join();
 }
 
-// The defect: the idle worker was not told of the other future until the end of the poll, which waited for it.
+// The defect: the idle worker was not told of the other future until the end of the poll, which
+// waited for it.
 #[test]
 fn a_poll_that_was_woken_waits_for_a_future_that_it_wakes() {
     let pool = ThreadPool::new(2, 2, HOUR);

@@ -1,4 +1,5 @@
-//! Tests that run themselves again in a process of their own: what they do changes or ends the whole process.
+//! Tests that run themselves again in a process of their own: what they do changes or ends the
+//! whole process.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,8 +11,8 @@ use super::LIMIT;
 /// Is set in the environment of that process.
 const CHILD: &str = "ELASTIPOOL_TEST_CHILD";
 
-/// Runs `body` in a process of its own, with `settings` in its environment. Panics if that process fails, in whatever
-/// way. `name` is the path of the test in its program, or the end of it.
+/// Runs `body` in a process of its own, with `settings` in its environment. Panics if that process
+/// fails, in whatever way. `name` is the path of the test in its program, or the end of it.
 #[track_caller]
 pub(crate) fn run(
     name: &str,
@@ -56,8 +57,8 @@ fn path_of(name: &str, program: &Path) -> String {
     paths[0].to_owned()
 }
 
-/// Prints what the process writes to its standard error, a pipe, where the test harness captures it: only a test that fails
-/// shows it.
+/// Prints what the process writes to its standard error, a pipe, where the test harness captures
+/// it: only a test that fails shows it.
 pub(crate) fn capture_stderr(child: &mut Child) {
     let stderr = BufReader::new(child.stderr.take().expect("it is a pipe"));
     // The harness captures the output of the test's threads too.

@@ -1,4 +1,5 @@
-//! Running the examples' programs, on folders made for them. (The tests of `checksum` share this file, and nothing else.)
+//! Running the examples' programs, on folders made for them. (The tests of `checksum` share this
+//! file, and nothing else.)
 
 // None are built for the model checker, and none are run under miri.
 #![cfg(not(any(miri, elastipool_loom)))]
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-/// An example's program. `cargo test` builds it along with the tests, but `cargo test --test NAME` does not: then it is
-/// missing, or older than its source, and built here.
+/// An example's program. `cargo test` builds it along with the tests, but `cargo test --test NAME`
+/// does not: then it is missing, or older than its source, and built here.
 pub(crate) fn program(example: &str) -> PathBuf {
     static BUILDING: Mutex<()> = Mutex::new(());
     let name = format!("{example}{}", std::env::consts::EXE_SUFFIX);

@@ -1,5 +1,5 @@
-//! What the tests share: ways to wait that end in a panic instead of hanging, tasks that keep workers
-//! busy, looks at how a task ended, and futures and values that report on themselves.
+//! What the tests share: ways to wait that end in a panic instead of hanging, tasks that keep
+//! workers busy, looks at how a task ended, and futures and values that report on themselves.
 //!
 //! The tests of `demos` share it too, so it needs no crate that only this package depends on.
 
@@ -45,7 +45,8 @@ pub(crate) fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is compiled for `law_tests_through_a_view`, which runs the tests of some laws once more.
+/// Whether this is compiled for `law_tests_through_a_view`, which runs the tests of some laws once
+/// more.
 pub(crate) fn is_through_a_view() -> bool {
     module_path!().starts_with("law_tests_through_a_view")
 }
@@ -219,8 +220,8 @@ pub(crate) fn settled<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
     handle.await_complete_timeout(LIMIT).expect("the handle does not resolve")
 }
 
-/// As [`settled`], but a worker does not run the task on its own stack, as inside another crate's executor: it waits in a
-/// blocking region for another worker.
+/// As [`settled`], but a worker does not run the task on its own stack, as inside another crate's
+/// executor: it waits in a blocking region for another worker.
 #[track_caller]
 pub(crate) fn settled_by_others<T>(handle: JoinHandle<T>) -> Result<T, JoinError> {
     let _inside = futures::executor::enter().expect("the thread is in no executor");
@@ -270,8 +271,9 @@ pub(crate) fn threads_named(prefix: &str) -> usize {
     tasks.filter_map(name).filter(|name| name.starts_with(prefix)).count()
 }
 
-/// What the system says of the threads of this process whose names `is_wanted` accepts, by id: whether each sleeps, its
-/// CPU time in ns, and how often it was switched to. `None` where the system does not say.
+/// What the system says of the threads of this process whose names `is_wanted` accepts, by id:
+/// whether each sleeps, its CPU time in ns, and how often it was switched to. `None` where the
+/// system does not say.
 #[cfg(target_os = "linux")]
 fn activity(is_wanted: &impl Fn(&str) -> bool) -> Option<BTreeMap<OsString, (bool, u64, u64)>> {
     let mut threads = BTreeMap::new();
@@ -290,8 +292,9 @@ fn activity(is_wanted: &impl Fn(&str) -> bool) -> Option<BTreeMap<OsString, (boo
     Some(threads)
 }
 
-/// Blocks until the `count` threads whose names `is_wanted` accepts have slept for `time` without being switched to.
-/// Panics if they wake up again and again for longer than [`LIMIT`]. A busy machine only delays it.
+/// Blocks until the `count` threads whose names `is_wanted` accepts have slept for `time` without
+/// being switched to. Panics if they wake up again and again for longer than [`LIMIT`]. A busy
+/// machine only delays it.
 #[track_caller]
 pub(crate) fn wait_until_asleep(count: usize, time: Duration, is_wanted: impl Fn(&str) -> bool) {
     #[cfg(target_os = "linux")]
@@ -442,7 +445,8 @@ fn debug_field(value: impl std::fmt::Debug, field: &str) -> usize {
     digits.and_then(|digits| digits.parse().ok()).expect("the field is a number")
 }
 
-/// Submits a task to the group that keeps a worker busy until the gate opens. The task runs when this returns.
+/// Submits a task to the group that keeps a worker busy until the gate opens. The task runs when
+/// this returns.
 #[track_caller]
 pub(crate) fn hold<E: Send + 'static>(group: &TaskGroup<E>) -> Arc<Gate> {
     hold_then(group, || Ok(()))

@@ -1,5 +1,5 @@
-//! Threads that the operating system really refuses. A test runs itself again in a process of its own, which lowers
-//! its limit of address space until the stack of one more thread does not fit.
+//! Threads that the operating system really refuses. A test runs itself again in a process of its
+//! own, which lowers its limit of address space until the stack of one more thread does not fit.
 
 use std::thread;
 
@@ -7,8 +7,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::child;
 
-/// The stack of a new thread in that process. More than the C library keeps of exited threads' stacks
-/// (40 MiB): each thread needs a new one, and lets go of the old.
+/// The stack of a new thread in that process. More than the C library keeps of exited threads'
+/// stacks (40 MiB): each thread needs a new one, and lets go of the old.
 pub(crate) const STACK: u64 = 64 << 20;
 
 /// What is left under the lowered limit: enough to work with, too little for a thread.

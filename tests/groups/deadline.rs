@@ -38,7 +38,8 @@ fn it_may_be_given_as_a_duration() {
     assert!(waited(&group).is_ok());
 }
 
-/// No thread waits: the unstarted tasks are dropped while the only worker is busy, and the running one sees the token.
+/// No thread waits: the unstarted tasks are dropped while the only worker is busy, and the running
+/// one sees the token.
 #[test]
 fn it_cancels_the_group_beside_a_busy_worker() {
     let pool = pool();

@@ -1,5 +1,5 @@
-//! Task groups and destructors: one that panics, wherever it runs, costs no worker, and one that turns to its own group
-//! finds it unlocked.
+//! Task groups and destructors: one that panics, wherever it runs, costs no worker, and one that
+//! turns to its own group finds it unlocked.
 
 use crate::common;
 
@@ -56,7 +56,8 @@ fn nest(pool: &ThreadPool, depth: usize, f: Innermost) {
     pool.evaluate(move || drop(captured)).cancel();
 }
 
-/// A group that is cancelled where drops do not nest deeper leaves its tasks to a worker, which runs none of them.
+/// A group that is cancelled where drops do not nest deeper leaves its tasks to a worker, which
+/// runs none of them.
 #[test]
 fn a_group_that_is_cancelled_deep_inside_destructors_runs_no_task() {
     let pool = pool(1);
@@ -96,8 +97,8 @@ enum Waits {
     Pending,
 }
 
-/// Groups with one task each, all of which wait so. The destructor of what a task holds cancels the next group, by hand or by its token.
-/// Returns the first group and what keeps the futures.
+/// Groups with one task each, all of which wait so. The destructor of what a task holds cancels the
+/// next group, by hand or by its token. Returns the first group and what keeps the futures.
 #[cfg(feature = "async")]
 fn chain(
     pool: &ThreadPool,
@@ -146,8 +147,8 @@ fn chain(
     (next.expect("there is a group"), triggers)
 }
 
-/// What each group's task holds cancels the next group as it is dropped: the stack does not grow with their number, whatever cancels the
-/// first one.
+/// What each group's task holds cancels the next group as it is dropped: the stack does not grow
+/// with their number, whatever cancels the first one.
 #[cfg(feature = "async")]
 #[test]
 fn a_chain_of_cancelled_groups_does_not_nest_without_bound() {
@@ -305,11 +306,13 @@ fn a_destructor_may_submit_to_its_group_and_cancel_it() {
     assert_unharmed(&pool);
 }
 
-/// The waker of a foreign executor may run user code that waits for its own follow-up work. Here an immediate shutdown drops
-/// a task that waited for a slot, which calls the waker. The waker does the same to another group.
+/// The waker of a foreign executor may run user code that waits for its own follow-up work. Here an
+/// immediate shutdown drops a task that waited for a slot, which calls the waker. The waker does
+/// the same to another group.
 #[test]
 fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
-    /// Submits a task from inside of the group, and holds the only slot that both could have. Returns what `submit` does.
+    /// Submits a task from inside of the group, and holds the only slot that both could have.
+    /// Returns what `submit` does.
     fn defer<R: Send + 'static>(
         group: &TaskGroup<&'static str>,
         submit: impl FnOnce(&TaskGroup<&'static str>) -> R + Send + 'static,
@@ -341,7 +344,8 @@ fn a_waker_that_a_dropped_task_calls_finds_its_follow_up_work_done() {
         receive.recv_timeout(LIMIT).unwrap()
     }
 
-    /// Grants the deferred task of its group a slot, and notes how many were dropped when that call has returned.
+    /// Grants the deferred task of its group a slot, and notes how many were dropped when that call
+    /// has returned.
     struct Grants(TaskGroup<&'static str>, Drops, AtomicUsize);
 
     impl Wake for Grants {

@@ -1,5 +1,5 @@
-//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of what waits for the pool,
-//! and which of several failures is returned.
+//! Task groups at their edges: destructors that turn to the group they belong to, cancellations of
+//! what waits for the pool, and which of several failures is returned.
 
 use crate::common;
 

@@ -1,5 +1,6 @@
-//! The defects of a well-known package of the kind, Go's neilotoole/errgroup, that a task group must not have. There a
-//! group is a queue of `qSize` functions and `numG` goroutines that run them.
+//! The defects of a well-known package of the kind, Go's neilotoole/errgroup, that a task group
+//! must not have. There a group is a queue of `qSize` functions and `numG` goroutines that run
+//! them.
 
 use crate::common;
 

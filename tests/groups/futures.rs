@@ -114,7 +114,8 @@ fn a_future_that_was_never_polled_is_dropped_unpolled() {
     assert_eq!(trigger.polls(), 0);
 }
 
-/// A future that meets the test in the poll of that number, and is not ready before the one after it.
+/// A future that meets the test in the poll of that number, and is not ready before the one after
+/// it.
 struct Interrupted {
     number: usize,
     polls: usize,
@@ -139,7 +140,8 @@ impl Future for Interrupted {
     }
 }
 
-/// Cancels the group in the middle of the first or second poll, and returns how many tasks were dropped.
+/// Cancels the group in the middle of the first or second poll, and returns how many tasks were
+/// dropped.
 fn dropped_by_a_cancellation_in_poll(number: usize, is_ready: bool) -> usize {
     let pool = pool(1);
     let group = pool.group();

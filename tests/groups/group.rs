@@ -604,7 +604,8 @@ fn the_types_of_groups_can_be_sent_and_shared() {
 
 // ----- a cancelled or failed group beside tasks of others -----
 
-/// The only worker is busy with another task of the pool: the group's unstarted tasks end all the same.
+/// The only worker is busy with another task of the pool: the group's unstarted tasks end all the
+/// same.
 #[test]
 fn a_cancelled_group_ends_while_all_workers_are_busy() {
     for limit in [usize::MAX, 2] {
@@ -700,7 +701,8 @@ fn a_cancelled_group_gives_its_permits_back() {
     gate.open();
 }
 
-/// Tasks are submitted, taken by workers, and cancelled at the same time, again and again. Each runs or is dropped, once.
+/// Tasks are submitted, taken by workers, and cancelled at the same time, again and again. Each
+/// runs or is dropped, once.
 #[test]
 fn a_cancellation_that_races_with_workers_and_submitters_loses_no_task() {
     let pool = ThreadPool::builder().core_size(2).max_size(2).queue_capacity(20).build();

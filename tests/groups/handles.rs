@@ -138,7 +138,8 @@ fn cancelling_a_handle_does_not_fail_the_group() {
     assert_eq!((drops.count(), group.dropped_count()), (1, 1));
 }
 
-/// The waker of a wait for the group is called when the last slot is released, and looks at the handle then.
+/// The waker of a wait for the group is called when the last slot is released, and looks at the
+/// handle then.
 #[test]
 fn the_handle_of_a_dropped_task_resolves_before_its_slot_is_free() {
     type Drops = fn(&ThreadPool, &TaskGroup<()>);
@@ -194,7 +195,8 @@ fn try_evaluate_hands_the_closure_back() {
     let _ = refused(group.try_evaluate(|| 1), RejectReason::Closed);
 }
 
-/// The worker runs the task that it waits for on its own stack, as through a pool's handle (law 10).
+/// The worker runs the task that it waits for on its own stack, as through a pool's handle (law
+/// 10).
 #[test]
 fn a_worker_runs_the_task_that_it_waits_for() {
     fn waits(
@@ -256,7 +258,8 @@ fn a_task_in_line_is_not_run_by_its_waiter() {
     waited(&group).unwrap();
 }
 
-/// Claimed through its handle, its place in the list of the group is skipped by an immediate shutdown.
+/// Claimed through its handle, its place in the list of the group is skipped by an immediate
+/// shutdown.
 #[test]
 fn an_immediate_shutdown_meets_tasks_that_were_claimed() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -345,8 +348,8 @@ mod futures {
     }
 }
 
-/// Submits a task from inside a group with one slot, so that the task waits in line, behind as many `others` that add
-/// one to `ran`. The submitter keeps the slot until the gate opens.
+/// Submits a task from inside a group with one slot, so that the task waits in line, behind as many
+/// `others` that add one to `ran`. The submitter keeps the slot until the gate opens.
 fn deferred(
     group: &TaskGroup<()>,
     others: usize,
@@ -374,8 +377,8 @@ fn deferred(
     (gate, receiver.recv_timeout(LIMIT).unwrap())
 }
 
-/// The defect: the worker that waited dropped the task, which gave back a slot that it never had. Then the task's turn came,
-/// or its group or pool ended, and met a task that was gone.
+/// The defect: the worker that waited dropped the task, which gave back a slot that it never had.
+/// Then the task's turn came, or its group or pool ended, and met a task that was gone.
 #[test]
 fn a_cancelled_task_in_line_leaves_the_line() {
     let ends: [fn(&ThreadPool, &TaskGroup<()>); 3] =
@@ -409,7 +412,8 @@ const WAYS: [fn(JoinHandle<()>); 3] = [
     |handle| assert!(handle.cancel_and_wait().unwrap_err().is_cancelled()),
 ];
 
-/// Submits tasks from inside a group with one slot, whose submitter keeps the only worker busy. Returns their handles.
+/// Submits tasks from inside a group with one slot, whose submitter keeps the only worker busy.
+/// Returns their handles.
 fn submitted_inside<R: Send + 'static>(
     group: &TaskGroup<()>,
     submit: impl FnOnce(&TaskGroup<()>) -> R + Send + 'static,

@@ -1,5 +1,5 @@
-//! The limit of a task group: how many of its tasks are under way, which submitters wait and in which order, and
-//! that no task waits for itself.
+//! The limit of a task group: how many of its tasks are under way, which submitters wait and in
+//! which order, and that no task waits for itself.
 
 use crate::common;
 
@@ -45,8 +45,8 @@ impl Drop for Present {
     }
 }
 
-/// Starts a thread that waits until the group admits `task`, after those that wait already. It returns what the
-/// submission returns.
+/// Starts a thread that waits until the group admits `task`, after those that wait already. It
+/// returns what the submission returns.
 #[track_caller]
 fn submitter<F>(group: &Group, task: F) -> thread::JoinHandle<Result<(), RejectReason>>
 where
@@ -99,7 +99,8 @@ fn tasks_that_submit_to_a_full_group_need_a_bounded_number_of_threads() {
     }
 }
 
-/// A worker that waited does not count any more, whether it was granted a slot or the group was cancelled.
+/// A worker that waited does not count any more, whether it was granted a slot or the group was
+/// cancelled.
 #[test]
 fn tasks_wait_for_a_slot_again_and_again() {
     let pool = pool(1);

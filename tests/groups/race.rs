@@ -13,7 +13,8 @@ fn pool(max_size: usize) -> ThreadPool {
     ThreadPool::new(1, max_size, HOUR)
 }
 
-/// The winner drops the unstarted tasks, and those that run see the token. No thread waits meanwhile.
+/// The winner drops the unstarted tasks, and those that run see the token. No thread waits
+/// meanwhile.
 #[test]
 fn the_first_success_cancels_the_others() {
     let pool = pool(3);

@@ -1,5 +1,5 @@
-//! `Growth::Measured`: a pool that keeps the CPUs busy, and needs no size. Where the system does not tell which threads sleep, some
-//! of these tests say nothing.
+//! `Growth::Measured`: a pool that keeps the CPUs busy, and needs no size. Where the system does
+//! not tell which threads sleep, some of these tests say nothing.
 
 use crate::common;
 
@@ -220,7 +220,8 @@ fn many_workers_become_few_when_the_tasks_compute() {
     assert!(pool.join_timeout(LIMIT));
     // The number may have been lowered since.
     assert!(pool.stats().peak_workers >= 32, "{:?}", pool.stats());
-    // Tasks are queued until the number is lowered, however seldom the keeper gets a CPU beside them.
+    // Tasks are queued until the number is lowered, however seldom the keeper gets a CPU beside
+    // them.
     wait_until("the number is lowered", || {
         while pool.stats().queued < 100 {
             pool.execute(|| compute(millis(2)));
@@ -480,7 +481,8 @@ fn rejections_for_capacity_give_a_full_pool_workers_while_the_others_sleep() {
     finish(pool);
 }
 
-/// Another worker would not help: the number is that of the permits too, for tasks which only lie in the queue.
+/// Another worker would not help: the number is that of the permits too, for tasks which only lie
+/// in the queue.
 #[test]
 fn submissions_to_views_that_may_have_no_more_workers_raise_no_number() {
     let _alone = alone();
@@ -657,7 +659,8 @@ fn workers_that_end_do_not_hide_that_the_others_sleep() {
     finish(pool);
 }
 
-/// The first wake is left to the keeper while a worker is free, and the second one comes before it has looked.
+/// The first wake is left to the keeper while a worker is free, and the second one comes before it
+/// has looked.
 #[cfg(feature = "async")]
 #[test]
 fn a_poll_may_wait_for_the_second_future_that_it_has_woken() {
@@ -702,7 +705,8 @@ fn a_poll_may_wait_for_the_second_future_that_it_has_woken() {
     }
 }
 
-/// No task is queued when the workers begin to wait, so only the submission of the next one can ask for a measurement.
+/// No task is queued when the workers begin to wait, so only the submission of the next one can ask
+/// for a measurement.
 #[test]
 fn a_task_of_a_view_gets_a_worker_while_those_of_the_pool_wait() {
     let _alone = alone();
@@ -756,7 +760,8 @@ fn a_reserve_comes_on_top_of_the_number_and_leaves_no_trace() {
         gate.wait_for(64);
         // No measurement is under way.
         wait_until_asleep(1, millis(300), |name| name == "traces-keeper");
-        // Mostly 64. The last measurement may have found tasks that were about to sleep, and lowered it.
+        // Mostly 64. The last measurement may have found tasks that were about to sleep, and
+        // lowered it.
         let number = pool.stats().allowed;
         for _ in 0..7 {
             let view = pool.view().reserve(8).build();
@@ -771,7 +776,8 @@ fn a_reserve_comes_on_top_of_the_number_and_leaves_no_trace() {
     }
 }
 
-/// Makes as many tasks run as sleep first, all at once. Then they compute, as do many that are queued, until the returned flag is set.
+/// Makes as many tasks run as sleep first, all at once. Then they compute, as do many that are
+/// queued, until the returned flag is set.
 fn sleep_then_compute(pool: &ThreadPool, count: usize) -> Arc<AtomicBool> {
     let (begin, stop) = (Gate::new(), Arc::new(AtomicBool::new(false)));
     for _ in 0..count {

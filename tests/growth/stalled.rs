@@ -1,5 +1,5 @@
-//! `Growth::Stalled`: a pool above `core_size` gets its threads when the queued tasks make no progress, and not
-//! before. The keeper looks after them.
+//! `Growth::Stalled`: a pool above `core_size` gets its threads when the queued tasks make no
+//! progress, and not before. The keeper looks after them.
 //!
 //! An hour of delay makes most of this exact: the keeper never starts a worker.
 
@@ -21,7 +21,8 @@ fn stalled(core_size: usize, max_size: usize, delay: Duration) -> ThreadPool {
     stalled_as("stalled", core_size, max_size, delay)
 }
 
-/// The same for a test that looks for threads of that name: those of a test that has failed may still be there.
+/// The same for a test that looks for threads of that name: those of a test that has failed may
+/// still be there.
 fn stalled_as(name: &str, core_size: usize, max_size: usize, delay: Duration) -> ThreadPool {
     ThreadPool::builder()
         .name(name)
@@ -50,7 +51,8 @@ fn schedule(name: &str, field: usize) -> u64 {
         .sum()
 }
 
-/// Queues a task behind the only worker, which is occupied, and waits until the keeper looks after it. No second worker comes.
+/// Queues a task behind the only worker, which is occupied, and waits until the keeper looks after
+/// it. No second worker comes.
 #[track_caller]
 fn queue_behind<T: Send + 'static>(
     pool: &ThreadPool,
@@ -101,8 +103,8 @@ fn a_burst_of_tiny_tasks_is_left_to_the_busy_workers() {
     }
 }
 
-/// Runs 200 tasks of a millisecond each on a pool whose delay is `delay`. Returns the most workers that there were, and
-/// the longest time in which no task was taken from the queue, or more.
+/// Runs 200 tasks of a millisecond each on a pool whose delay is `delay`. Returns the most workers
+/// that there were, and the longest time in which no task was taken from the queue, or more.
 fn run_slowly(delay: Duration) -> (usize, Duration) {
     let begin = Instant::now();
     let pool = stalled(0, 64, delay);
@@ -122,20 +124,22 @@ fn run_slowly(delay: Duration) -> (usize, Duration) {
     pool.shutdown_join();
     let mut times = std::mem::take(&mut *times.lock().unwrap());
     times.sort();
-    // A task is taken between the end of the one before it and its own start. So from one to the next no more time
-    // passes than from the end of a task to the start of the next but one.
+    // A task is taken between the end of the one before it and its own start. So from one to the
+    // next no more time passes than from the end of a task to the start of the next but one.
     let ends = [begin, begin].into_iter().chain(times.iter().map(|(_, end)| *end));
     let gaps = times.iter().zip(ends).map(|((start, _), end)| start.saturating_duration_since(end));
     (peak, gaps.max().unwrap())
 }
 
-// Protects the comparison of the progress: as long as there is some, however little, no thread is started.
+// Protects the comparison of the progress: as long as there is some, however little, no thread is
+// started.
 #[test]
 fn slow_progress_starts_no_thread() {
     let _alone = alone();
     let delay = millis(50);
     let deadline = Instant::now() + LIMIT;
-    // On a busy machine the tasks may really have stalled: such a run says nothing, and the next may.
+    // On a busy machine the tasks may really have stalled: such a run says nothing, and the next
+    // may.
     while Instant::now() < deadline {
         let (peak, gap) = run_slowly(delay);
         if gap < delay {
@@ -346,7 +350,8 @@ fn a_raised_core_size_starts_a_worker_for_the_task_at_once() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-// Protects the look at the queue in `set_max_size`: the keeper does not look while the limit is reached.
+// Protects the look at the queue in `set_max_size`: the keeper does not look while the limit is
+// reached.
 #[test]
 fn a_raised_max_size_starts_workers_for_stalled_tasks() {
     let _alone = alone();
@@ -372,7 +377,8 @@ fn nested(pool: &ThreadPool, depth: usize) -> usize {
     1 + pool.evaluate(move || nested(&inner, depth - 1)).await_complete()
 }
 
-// Protects the condition on running workers in `start_delay`: where all are blocked, there can be no progress.
+// Protects the condition on running workers in `start_delay`: where all are blocked, there can be
+// no progress.
 #[test]
 fn nested_waits_need_no_delay() {
     let _alone = alone();

@@ -13,7 +13,8 @@ fn pool() -> ThreadPool {
     ThreadPool::new(1, 1, HOUR)
 }
 
-/// A task of each kind, of a pool whose only worker is busy. Each holds a clone of what it has captured.
+/// A task of each kind, of a pool whose only worker is busy. Each holds a clone of what it has
+/// captured.
 fn tasks(pool: &ThreadPool, captured: &(impl Clone + Send + 'static)) -> Vec<JoinHandle<()>> {
     let [closure, completed, grouped] = [(); 3].map(|()| captured.clone());
     let group = pool.group::<()>();
@@ -203,7 +204,8 @@ fn a_handle_may_be_asked_to_cancel_twice() {
     assert_eq!(value(awaited), 1);
 }
 
-/// What a task of a group holds until it is started: its place in the line, its slot, and a permit of the bounded queue.
+/// What a task of a group holds until it is started: its place in the line, its slot, and a permit
+/// of the bounded queue.
 #[test]
 fn slots_and_permits_are_free_at_once() {
     let pool = Builder::new().core_size(1).max_size(1).queue_capacity(2).build();

@@ -27,7 +27,8 @@ fn cancelled<T: Send + 'static>(handle: JoinHandle<T>) -> Result<T, JoinError> {
     settled(waiter.evaluate(|| handle.cancel_and_wait())).expect("the wait does not panic")
 }
 
-/// Cancels the task. Asserts that it is not gone until `open` is called, and that its waiter is woken then.
+/// Cancels the task. Asserts that it is not gone until `open` is called, and that its waiter is
+/// woken then.
 fn gone_after<T>(
     handle: JoinHandle<T>,
     drops: &Drops,
@@ -121,8 +122,8 @@ fn a_closure_that_was_handed_back_is_gone_when_its_task_is_dropped() {
     dropper.join().unwrap();
 }
 
-/// The future was polled or not: its task stays cancelled, and nothing waits for it. The tasks are still with the owner that they
-/// were handed back to.
+/// The future was polled or not: its task stays cancelled, and nothing waits for it. The tasks are
+/// still with the owner that they were handed back to.
 #[test]
 fn dropping_the_wait_detaches_the_task_which_stays_cancelled() {
     for is_polled in [false, true] {
@@ -243,7 +244,8 @@ fn cancellable(pool: &ThreadPool, captured: impl Clone + Send + 'static) -> Vec<
     ]
 }
 
-/// Nothing of a cancelled task waits for a worker: neither what it captured, nor its place in the counts of its pool and view.
+/// Nothing of a cancelled task waits for a worker: neither what it captured, nor its place in the
+/// counts of its pool and view.
 #[test]
 fn a_canceller_drops_a_task_that_has_not_been_started() {
     for way in WAYS {
@@ -300,7 +302,8 @@ fn a_cancelled_task_gives_its_permit_back() {
     }
 }
 
-/// The entries that cancelled tasks leave behind are in no count: a shutdown that finds them gives nothing back twice.
+/// The entries that cancelled tasks leave behind are in no count: a shutdown that finds them gives
+/// nothing back twice.
 #[test]
 fn an_immediate_shutdown_skips_what_was_cancelled() {
     for capacity in [None, Some(10)] {
@@ -333,7 +336,8 @@ fn an_immediate_shutdown_skips_what_was_cancelled() {
     }
 }
 
-/// What each task holds cancels the next one as it is dropped: the stack does not grow with their number.
+/// What each task holds cancels the next one as it is dropped: the stack does not grow with their
+/// number.
 #[test]
 fn a_chain_of_cancellations_does_not_nest_without_bound() {
     struct CancelOnDrop(Option<JoinHandle<()>>);
@@ -500,7 +504,8 @@ mod futures {
         }
     }
 
-    /// It waits for a wake, or was woken and is queued again: the canceller drops it while its worker is busy.
+    /// It waits for a wake, or was woken and is queued again: the canceller drops it while its
+    /// worker is busy.
     #[test]
     fn a_future_whose_worker_is_busy_is_dropped_by_its_canceller() {
         for way in WAYS {
@@ -600,7 +605,8 @@ mod futures {
         assert!(cancelled(handle).unwrap_err().is_cancelled());
     }
 
-    /// The only worker waits for the drop of a future that it cannot claim: another thread takes its place (law 10).
+    /// The only worker waits for the drop of a future that it cannot claim: another thread takes
+    /// its place (law 10).
     #[test]
     fn a_worker_that_waits_is_replaced() {
         let pool = ThreadPool::new(1, 1, HOUR);
@@ -632,7 +638,8 @@ mod futures {
     }
 }
 
-/// As above, in the destructor of a future that is cancelled in its poll: the polling thread drops it.
+/// As above, in the destructor of a future that is cancelled in its poll: the polling thread drops
+/// it.
 #[cfg(feature = "async")]
 #[test]
 fn a_future_that_is_cancelled_in_its_poll_may_not_wait_for_its_own_handle() {

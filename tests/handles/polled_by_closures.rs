@@ -1,5 +1,6 @@
-//! Handles and groups that a closure polls by the executor of another crate, which then blocks its worker out of the pool's
-//! sight: in a region, or in a pool that measures. And those of futures that the pool drives.
+//! Handles and groups that a closure polls by the executor of another crate, which then blocks its
+//! worker out of the pool's sight: in a region, or in a pool that measures. And those of futures
+//! that the pool drives.
 
 use crate::common;
 

@@ -1,4 +1,5 @@
-//! A handle returns its task's result once. A poll or a wait after that panics, and `FusedFuture` says so before.
+//! A handle returns its task's result once. A poll or a wait after that panics, and `FusedFuture`
+//! says so before.
 
 use crate::common;
 
@@ -121,7 +122,8 @@ fn polling_or_waiting_for_a_handle_after_its_end_panics() {
     }
 }
 
-/// A worker that runs the task which it waits for keeps the channel for another task: not with a waker in it.
+/// A worker that runs the task which it waits for keeps the channel for another task: not with a
+/// waker in it.
 #[test]
 fn a_waker_is_not_kept_for_another_task() {
     let pool = ThreadPool::new(1, 1, HOUR);

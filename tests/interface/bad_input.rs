@@ -1,5 +1,5 @@
-//! A configuration that makes no sense is refused before there is a pool, with an error that names the
-//! value and the limit; `build`, `new` and `new_named` panic with the same text.
+//! A configuration that makes no sense is refused before there is a pool, with an error that names
+//! the value and the limit; `build`, `new` and `new_named` panic with the same text.
 
 use crate::common;
 

@@ -1,4 +1,5 @@
-//! The errors convert by `?` into those that programs use, and the types have the traits that other crates ask for.
+//! The errors convert by `?` into those that programs use, and the types have the traits that other
+//! crates ask for.
 
 use crate::common;
 

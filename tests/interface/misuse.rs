@@ -1,5 +1,5 @@
-//! What a program does wrong says what to do instead: the text of each panic, and of each error that is unwrapped, names the
-//! wrong value or call, and another one.
+//! What a program does wrong says what to do instead: the text of each panic, and of each error
+//! that is unwrapped, names the wrong value or call, and another one.
 
 use crate::common;
 

@@ -1,4 +1,5 @@
-//! `ThreadPool::report` and `Builder::stall_report`: what each task does, since when, and which line submitted it.
+//! `ThreadPool::report` and `Builder::stall_report`: what each task does, since when, and which
+//! line submitted it.
 
 use crate::common;
 
@@ -35,8 +36,8 @@ fn running(report: &Report) -> Vec<(u32, TaskState)> {
     report.running.iter().flat_map(|thread| &thread.tasks).map(line_and_state).collect()
 }
 
-/// Submits a task by each call, on the lines after that of the macro, to a pool whose worker is busy, and checks that the
-/// report names the line.
+/// Submits a task by each call, on the lines after that of the macro, to a pool whose worker is
+/// busy, and checks that the report names the line.
 macro_rules! assert_names_line {
     ($pool:ident, $($call:expr;)*) => {{
         let mut line = line!();
@@ -137,7 +138,8 @@ fn a_report_says_what_runs_and_where_and_what_waits() {
     assert_eq!(now.running.len(), 1);
     assert_eq!(now.running[0].worker, Some(0));
     assert_eq!(now.running[0].name.as_deref(), Some("tracked-0"));
-    // The outer task waits for the inner one, which its worker runs itself: it is in no blocking region.
+    // The outer task waits for the inner one, which its worker runs itself: it is in no blocking
+    // region.
     let states = [(outer_line, TaskState::Running), (outer_line + 2, TaskState::Running)];
     assert_eq!(running(&now), states);
     assert_eq!(
@@ -397,7 +399,8 @@ fn polls_do_not_hide_tasks_that_are_not_started() {
     pool.shutdown_join();
 }
 
-/// The hook is no task of the pool: a scope that it opens counts as from outside, and is waited for by a join.
+/// The hook is no task of the pool: a scope that it opens counts as from outside, and is waited for
+/// by a join.
 #[test]
 fn a_hook_may_use_a_scope() {
     let (handles, handle) = mpsc::channel::<elastipool::WeakThreadPool>();
@@ -457,7 +460,8 @@ fn a_task_that_was_handed_back_is_not_in_the_report() {
     gate.open();
 }
 
-/// A worker of another pool that runs a task of this one, in a scope that it waits for, is no worker of this one.
+/// A worker of another pool that runs a task of this one, in a scope that it waits for, is no
+/// worker of this one.
 #[test]
 fn a_worker_of_another_pool_is_no_worker_of_this_one() {
     let (pool, other) = (pool(), ThreadPool::new(1, 1, HOUR));

@@ -1,4 +1,5 @@
-//! The statistics: the relations that are documented, exact when nothing moves, and counters that only grow.
+//! The statistics: the relations that are documented, exact when nothing moves, and counters that
+//! only grow.
 
 use crate::common;
 

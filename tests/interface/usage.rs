@@ -1,5 +1,5 @@
-//! A first-time user's program: what the README of rusty_pool 1.0.0 shows under "Usage", in its order,
-//! with elastipool instead.
+//! A first-time user's program: what the README of rusty_pool 1.0.0 shows under "Usage", in its
+//! order, with elastipool instead.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
@@ -120,8 +120,8 @@ fn join_and_shut_down() {
 
 #[test]
 fn pass_a_pool_to_a_task() {
-    // "JoinHandles may be sent to the thread pool to create a task that blocks a worker thread until
-    // it receives the result of the other task and then operates on the result."
+    // "JoinHandles may be sent to the thread pool to create a task that blocks a worker thread
+    // until it receives the result of the other task and then operates on the result."
     let pool = ThreadPool::new(1, 2, Duration::from_secs(60));
     let one = pool.evaluate(|| 20);
     let other = pool.evaluate(move || one.await_complete() + 1);

@@ -49,7 +49,8 @@ fn a_queued_task_is_cancelled_at_once() {
 
 #[test]
 fn cancelling_wakes_the_waiter() {
-    // Another thread is blocked on the handle of a queued task that this one cancels: they share it.
+    // Another thread is blocked on the handle of a queued task that this one cancels: they share
+    // it.
     struct Shared(std::sync::Mutex<JoinHandle<u8>>);
     impl Future for &Shared {
         type Output = Result<u8, JoinError>;
@@ -140,8 +141,8 @@ fn a_finished_task_is_not_cancelled() {
     assert_eq!(pool.stats().cancelled, 0);
 }
 
-/// One closure is taken and cancelled at the same time: it runs, or it is dropped, and the handle says
-/// which.
+/// One closure is taken and cancelled at the same time: it runs, or it is dropped, and the handle
+/// says which.
 #[test]
 fn a_cancellation_that_races_with_the_start_has_one_result() {
     let pool = pool(2);

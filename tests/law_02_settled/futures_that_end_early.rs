@@ -405,7 +405,8 @@ fn a_future_that_is_being_dropped_is_not_finished() {
     }
 }
 
-/// A future is abandoned, or woken, and cancelled, all at once: from `is_finished` there is no way back.
+/// A future is abandoned, or woken, and cancelled, all at once: from `is_finished` there is no way
+/// back.
 #[test]
 fn a_future_that_is_finished_stays_finished() {
     let pool = pool(2);
@@ -476,7 +477,8 @@ fn a_cancellation_that_races_with_wakes_has_one_result() {
     assert_eq!((ended, stats.in_flight()), ((values, 0, ROUNDS - values), 0));
 }
 
-/// Where wakers are kept. Futures take its lock when they are dropped, and whoever lets wakers go holds it meanwhile.
+/// Where wakers are kept. Futures take its lock when they are dropped, and whoever lets wakers go
+/// holds it meanwhile.
 type Registry = Arc<Mutex<Vec<Waker>>>;
 
 struct LocksWhenDropped(Registry, #[allow(dead_code, reason = "counts")] Dropped);
@@ -589,7 +591,8 @@ fn shutdown_now_is_called_under_a_lock_that_the_futures_take() {
     }
 }
 
-/// Wakers are cloned and dropped while the future is polled and cancelled: it ends once, and no later than its last waker.
+/// Wakers are cloned and dropped while the future is polled and cancelled: it ends once, and no
+/// later than its last waker.
 #[test]
 fn wakers_that_come_and_go_end_a_future_once() {
     const ROUNDS: usize = 500;

@@ -1,5 +1,5 @@
-//! Law 2, settled: every handle resolves, to the value, to the panic's payload, or to cancelled, and
-//! no thread waits for ever on a task that will not run.
+//! Law 2, settled: every handle resolves, to the value, to the panic's payload, or to cancelled,
+//! and no thread waits for ever on a task that will not run.
 
 #[path = "../common/mod.rs"]
 mod common;

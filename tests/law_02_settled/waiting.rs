@@ -51,7 +51,8 @@ fn is_finished_says_that_waiting_does_not_block() {
     assert!(handle.await_complete_timeout(Duration::ZERO).unwrap().unwrap_err().is_panic());
 }
 
-/// Also while the canceller drops the closure: it is in flight until then, and its handle resolves afterwards.
+/// Also while the canceller drops the closure: it is in flight until then, and its handle resolves
+/// afterwards.
 #[test]
 fn a_cancelled_closure_is_in_flight_until_it_is_dropped() {
     struct SlowDrop(Arc<Gate>);

@@ -1,7 +1,8 @@
-//! The pool asks again by itself for a thread that was refused, while tasks are queued that need it: nothing is submitted
-//! meanwhile, and all workers wait where the pool does not see it.
+//! The pool asks again by itself for a thread that was refused, while tasks are queued that need
+//! it: nothing is submitted meanwhile, and all workers wait where the pool does not see it.
 //!
-//! The stacks of these pools' workers do not fit into the memory that is left, but that of the keeper does.
+//! The stacks of these pools' workers do not fit into the memory that is left, but that of the
+//! keeper does.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -26,8 +27,8 @@ fn refuse_workers() -> Refusal {
     Refusal::begin_beyond(1)
 }
 
-/// The pool's worker waits for what a later task or future sends, by ways that the pool does not see. `submit` submits that
-/// one, whose thread is refused.
+/// The pool's worker waits for what a later task or future sends, by ways that the pool does not
+/// see. `submit` submits that one, whose thread is refused.
 #[track_caller]
 fn assert_asks_again(
     builder: &Builder,
@@ -130,7 +131,8 @@ fn a_woken_future_runs_that_was_refused_a_thread() {
     });
 }
 
-/// The wait for another task, in a pool of one: what it waits for needs another worker. And a region of the user's.
+/// The wait for another task, in a pool of one: what it waits for needs another worker. And a
+/// region of the user's.
 #[test]
 fn a_worker_in_a_region_is_replaced_whose_thread_was_refused() {
     in_a_child("asks_again::a_worker_in_a_region_is_replaced_whose_thread_was_refused", || {
@@ -191,7 +193,8 @@ fn a_pool_that_asks_again_uses_no_cpu() {
     });
 }
 
-/// In a pool that measures its workers, and with a future that a poll has left behind, the keeper looks at the queue at other times too.
+/// In a pool that measures its workers, and with a future that a poll has left behind, the keeper
+/// looks at the queue at other times too.
 #[test]
 fn no_other_look_of_the_keeper_asks_for_a_refused_thread() {
     in_a_child("asks_again::no_other_look_of_the_keeper_asks_for_a_refused_thread", || {
@@ -275,8 +278,8 @@ fn a_pool_asks_no_more_when_nothing_is_queued() {
     });
 }
 
-/// All threads are refused for a while, not only once, and then nothing calls the pool: its only worker waits unseen, and this
-/// thread for what the worker sends.
+/// All threads are refused for a while, not only once, and then nothing calls the pool: its only
+/// worker waits unseen, and this thread for what the worker sends.
 #[test]
 fn a_pool_that_nothing_calls_asks_again() {
     in_a_child("asks_again::a_pool_that_nothing_calls_asks_again", || {
@@ -301,7 +304,8 @@ fn a_pool_that_nothing_calls_asks_again() {
     });
 }
 
-/// There is no worker without a keeper. The workers' stacks fit into the memory that is left, but that of the keeper does not.
+/// There is no worker without a keeper. The workers' stacks fit into the memory that is left, but
+/// that of the keeper does not.
 #[test]
 fn a_task_comes_back_if_the_keeper_is_refused() {
     in_a_child("asks_again::a_task_comes_back_if_the_keeper_is_refused", || {

@@ -112,7 +112,8 @@ fn a_wait_goes_on_when_threads_can_be_had_again() {
     });
 }
 
-/// Each of the two has to ask: the outer one for the inner one's worker, that one for the last one's.
+/// Each of the two has to ask: the outer one for the inner one's worker, that one for the last
+/// one's.
 #[test]
 fn a_nested_wait_goes_on_when_threads_can_be_had_again() {
     in_a_child("compensation::a_nested_wait_goes_on_when_threads_can_be_had_again", || {

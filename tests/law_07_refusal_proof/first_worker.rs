@@ -253,11 +253,12 @@ fn a_task_of_a_group_without_any_worker_runs_on_the_caller() {
     });
 }
 
-/// The waker of a handle may run user code that waits for its own follow-up work. Here it grants a slot to a task of another
-/// group, which can only run on the caller as well.
+/// The waker of a handle may run user code that waits for its own follow-up work. Here it grants a
+/// slot to a task of another group, which can only run on the caller as well.
 #[test]
 fn a_waker_that_is_called_on_the_caller_finds_its_follow_up_work_done() {
-    /// Submits a task that waits for the slot of the calling one, and leads to a wake of the returned handle.
+    /// Submits a task that waits for the slot of the calling one, and leads to a wake of the
+    /// returned handle.
     type Submits = fn(&TaskGroup<()>) -> JoinHandle<()>;
 
     struct Grants(TaskGroup<()>, Drops, AtomicUsize);

@@ -10,7 +10,8 @@ use crate::common::{Gate, HOUR, LIMIT, refused, value, wait_until};
 use crate::{assert_empty, assert_refused, assert_runs_at_once, comes_back, held_back};
 use elastipool::{RejectReason, ThreadPool, blocking};
 
-/// The next submission tries again, also one that is not accepted: the task that needs the thread holds the permit.
+/// The next submission tries again, also one that is not accepted: the task that needs the thread
+/// holds the permit.
 #[test]
 fn a_submission_to_a_full_queue_starts_what_was_refused() {
     in_a_child("full_queue::a_submission_to_a_full_queue_starts_what_was_refused", || {
@@ -23,7 +24,8 @@ fn a_submission_to_a_full_queue_starts_what_was_refused() {
             },
         ];
         for submit in submissions {
-            // Once more if the keeper has asked for the thread before, so that the queue is not full.
+            // Once more if the keeper has asked for the thread before, so that the queue is not
+            // full.
             wait_until("a submission finds the queue full", || starts_what_was_refused(submit));
         }
     });
@@ -61,7 +63,8 @@ fn starts_what_was_refused(submit: fn(&ThreadPool) -> bool) -> bool {
     is_full
 }
 
-/// As above, but the submission is refused a thread too, and then waits for capacity: it goes on asking.
+/// As above, but the submission is refused a thread too, and then waits for capacity: it goes on
+/// asking.
 #[test]
 fn a_waiting_submitter_asks_for_a_thread_again() {
     in_a_child("full_queue::a_waiting_submitter_asks_for_a_thread_again", || {
@@ -128,8 +131,8 @@ fn a_task_that_submits_to_its_full_queue_is_admitted() {
     });
 }
 
-/// Inside of a region the worker counts as blocked before it waits. Each wait ends at once, and not when the keeper asks again,
-/// after a second.
+/// Inside of a region the worker counts as blocked before it waits. Each wait ends at once, and not
+/// when the keeper asks again, after a second.
 #[test]
 fn a_task_that_submits_to_its_full_queue_in_a_region_is_admitted_at_once() {
     const TASKS: usize = 60;

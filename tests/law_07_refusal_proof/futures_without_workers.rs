@@ -178,7 +178,8 @@ fn a_worker_that_a_waker_starts_is_refused() {
     });
 }
 
-/// A future is cancelled while the thread that wakes it asks for a worker, which is refused: it has ended once.
+/// A future is cancelled while the thread that wakes it asks for a worker, which is refused: it has
+/// ended once.
 #[test]
 fn a_future_that_is_cancelled_during_a_refused_wake_has_ended_once() {
     let name =

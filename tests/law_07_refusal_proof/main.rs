@@ -38,8 +38,9 @@ fn comes_back<F, H>(result: Result<H, Rejected<F>>) -> F {
     rejected.into_task()
 }
 
-/// Asserts that `refused` are `own` refusals, and those that the pool's keeper may have met `within` that time: it asks again after
-/// a millisecond, after two more, after four more, and so on.
+/// Asserts that `refused` are `own` refusals, and those that the pool's keeper may have met
+/// `within` that time: it asks again after a millisecond, after two more, after four more, and so
+/// on.
 #[track_caller]
 fn assert_refused(refused: usize, own: usize, within: Duration) {
     let by_keeper = (within.as_millis() + 1).ilog2() as usize;

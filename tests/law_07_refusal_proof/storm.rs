@@ -11,8 +11,8 @@ use crate::{assert_empty, assert_grows_to};
 use elastipool::{RejectReason, ThreadPool};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Three threads submit in every way, while threads are refused and then are not: every task runs or
-/// comes back, and the counts say which.
+/// Three threads submit in every way, while threads are refused and then are not: every task runs
+/// or comes back, and the counts say which.
 #[test]
 fn a_storm_of_refusals() {
     in_a_child("storm::a_storm_of_refusals", || {
@@ -74,8 +74,8 @@ fn a_storm_of_refusals() {
     });
 }
 
-/// There is memory for the stack of one more thread, and three threads have their pools contend for it:
-/// whatever the pools get, nothing is lost.
+/// There is memory for the stack of one more thread, and three threads have their pools contend for
+/// it: whatever the pools get, nothing is lost.
 #[test]
 fn a_storm_with_memory_for_one_thread() {
     in_a_child("storm::a_storm_with_memory_for_one_thread", || {

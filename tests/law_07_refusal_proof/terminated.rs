@@ -35,7 +35,8 @@ fn one_worker(name: &str) -> ThreadPool {
     Builder::new().name(name).core_size(1).max_size(1).keep_alive(HOUR).build()
 }
 
-/// The regression: it asked for the helper without a pause and, when it was dropped, left all user code to the keeper for good.
+/// The regression: it asked for the helper without a pause and, when it was dropped, left all user
+/// code to the keeper for good.
 #[test]
 fn a_refused_wait_for_the_end_gets_its_helper() {
     in_a_child("terminated::a_refused_wait_for_the_end_gets_its_helper", || {

@@ -1,4 +1,5 @@
-//! Threads are refused in a pool that watches for stalls: tasks run, and it reports the stall that comes afterwards.
+//! Threads are refused in a pool that watches for stalls: tasks run, and it reports the stall that
+//! comes afterwards.
 
 use std::sync::{Arc, mpsc};
 use std::time::Duration;

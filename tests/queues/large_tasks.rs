@@ -1,6 +1,6 @@
-//! A task of some hundred KiB costs its submitter and its worker no more stack than a thread's own closure of that size:
-//! unoptimised code copies it in each function that it passes through. A defect here overflows a stack, and aborts the
-//! test.
+//! A task of some hundred KiB costs its submitter and its worker no more stack than a thread's own
+//! closure of that size: unoptimised code copies it in each function that it passes through. A
+//! defect here overflows a stack, and aborts the test.
 
 use crate::common;
 
@@ -17,7 +17,8 @@ use futures::task::SpawnExt;
 /// The size of a task, in bytes.
 const SIZE: usize = 400 << 10;
 
-/// The stack of a submitter. In an unoptimised build `std::thread::spawn` copies its closure 9 times.
+/// The stack of a submitter. In an unoptimised build `std::thread::spawn` copies its closure 9
+/// times.
 const SUBMITTERS_STACK: usize = 9 * SIZE;
 
 /// The stack of a worker. A thread of `std` copies its closure 12 times.

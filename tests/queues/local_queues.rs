@@ -1,5 +1,5 @@
-//! Tasks that tasks submit: they wait in the queue of the worker that runs the submitter, where the others find them, or in line
-//! with all others.
+//! Tasks that tasks submit: they wait in the queue of the worker that runs the submitter, where the
+//! others find them, or in line with all others.
 
 use crate::common;
 
@@ -21,7 +21,8 @@ use elastipool::{Builder, ThreadPool, worker_index};
 /// More tasks than are taken or accepted at once.
 const MANY: usize = 2000;
 
-// More than one batch: a worker that takes several tasks notifies another of those that it does not run.
+// More than one batch: a worker that takes several tasks notifies another of those that it does not
+// run.
 #[test]
 fn tasks_that_a_task_leaves_behind_all_start() {
     for core_size in [0, 8] {
@@ -105,7 +106,8 @@ fn futures_that_spawn_the_next_one_and_yield_let_others_run() {
     pool.shutdown_join();
 }
 
-// 61 tasks would be long. Passes if that look comes at short intervals, and also if such tasks wait in line.
+// 61 tasks would be long. Passes if that look comes at short intervals, and also if such tasks wait
+// in line.
 #[test]
 fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     fn feed(pool: &ThreadPool, count: &Arc<AtomicUsize>, end: &Arc<AtomicBool>) {
@@ -136,7 +138,8 @@ fn a_worker_that_feeds_itself_long_tasks_soon_takes_what_comes_from_outside() {
     assert!(fewest <= 5, "{fewest} tasks were run before another one");
 }
 
-// The defect: its task went to the worker's local queue. So under a backlog some tasks waited for many times as long as others.
+// The defect: its task went to the worker's local queue. So under a backlog some tasks waited for
+// many times as long as others.
 #[test]
 fn a_coarse_task_of_a_task_waits_behind_those_that_came_before() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -234,7 +237,8 @@ fn branch(pool: &ThreadPool, depth: usize, ran: &Arc<AtomicUsize>) {
     }
 }
 
-// With shares as small as they get: each worker leaves tasks behind, for its successor or for others.
+// With shares as small as they get: each worker leaves tasks behind, for its successor or for
+// others.
 #[test]
 fn recycled_workers_lose_no_task_of_their_local_queues() {
     for (max_size, share) in [(1, 1), (3, 1), (3, 2), (3, 7)] {
@@ -277,7 +281,8 @@ fn tasks_in_the_local_queue_of_a_retired_worker_run() {
     pool.shutdown_join();
 }
 
-// Workers accept tasks in advance and report their ends late: readers may be a little off, but never below zero.
+// Workers accept tasks in advance and report their ends late: readers may be a little off, but
+// never below zero.
 #[test]
 fn statistics_of_tasks_that_submit_tasks_are_sound() {
     let pool = ThreadPool::new(3, 3, HOUR);
@@ -329,7 +334,8 @@ fn statistics_are_exact_while_a_task_waits() {
     pool.shutdown_join();
 }
 
-// The blocked worker cannot look at its own local queue: the worker that runs instead must find the task.
+// The blocked worker cannot look at its own local queue: the worker that runs instead must find the
+// task.
 #[test]
 fn a_worker_waits_for_what_it_has_submitted() {
     let pool = ThreadPool::new(1, 1, HOUR);
@@ -555,7 +561,8 @@ mod futures {
         pool.shutdown_join();
     }
 
-    // As a coarse task of a task: the futures of a worker that had few of them were polled more often than others.
+    // As a coarse task of a task: the futures of a worker that had few of them were polled more
+    // often than others.
     #[test]
     fn a_future_that_yields_in_coarse_polls_waits_behind_those_that_were_woken_before() {
         let pool = ThreadPool::new(1, 1, HOUR);
@@ -649,7 +656,8 @@ mod futures {
         pool.shutdown_join();
     }
 
-    // The defect: no worker was notified of a future that was woken in a poll, in a region that lasted until it ran.
+    // The defect: no worker was notified of a future that was woken in a poll, in a region that
+    // lasted until it ran.
     #[test]
     fn a_poll_wakes_another_future_in_a_region_and_waits_for_it() {
         let pool = ThreadPool::new(1, 1, HOUR);

@@ -1,20 +1,24 @@
-//! The program of rusty_pool's README, and rusty_pool's own tests, with elastipool in their imports.
+//! The program of rusty_pool's README, and rusty_pool's own tests, with elastipool in their
+//! imports.
 //!
-//! Both are from [rusty_pool](https://github.com/robinfriedli/rusty_pool) 1.0.0 by robinfriedli, under the Apache License,
-//! Version 2.0 (`LICENSE-APACHE`). So these files are under that license alone, and are not part of the published package.
-//! What was changed:
+//! Both are from [rusty_pool](https://github.com/robinfriedli/rusty_pool) 1.0.0 by robinfriedli,
+//! under the Apache License, Version 2.0 (`LICENSE-APACHE`). So these files are under that license
+//! alone, and are not part of the published package. What was changed:
 //!
 //! - **Imports.** [`RustyPoolNames`] adds the getters whose names differ.
-//! - **Times.** A second is 50 milliseconds here, by [`Duration`], and 10 in `stress_test`, 200 in `test_panic_some`: the tests
-//!   would take twelve minutes. So a busy machine may need longer than a pause for threads to start and end, and six tests wait
-//!   for that ([`RustyPoolNames::expect_workers`]). One test limits the time of a thread's start. That limit is longer.
+//! - **Times.** A second is 50 milliseconds here, by [`Duration`], and 10 in `stress_test`, 200 in
+//!   `test_panic_some`: the tests would take twelve minutes. So a busy machine may need longer than
+//!   a pause for threads to start and end, and six tests wait for that
+//!   ([`RustyPoolNames::expect_workers`]). One test limits the time of a thread's start. That limit
+//!   is longer.
 //! - **`stress_test`** is not ignored.
 //! - **Hooks** receive the worker's index: `|| ..` became `|_| ..`.
-//! - **Texts of panics**: `#[should_panic]` expects those of elastipool. A handle resumes the task's own panic.
-//! - **Idle** are workers that have looked for work and found none, a moment after `start_core_threads` and `join`. Five tests
-//!   wait for that ([`RustyPoolNames::settle`]).
-//! - **Private fields**: `worker_data` became `stats`. After `shutdown_join` nothing is left to ask; `law_09_gone` tests
-//!   that all threads have exited.
+//! - **Texts of panics**: `#[should_panic]` expects those of elastipool. A handle resumes the
+//!   task's own panic.
+//! - **Idle** are workers that have looked for work and found none, a moment after
+//!   `start_core_threads` and `join`. Five tests wait for that ([`RustyPoolNames::settle`]).
+//! - **Private fields**: `worker_data` became `stats`. After `shutdown_join` nothing is left to
+//!   ask; `law_09_gone` tests that all threads have exited.
 //!
 //! These tests are left out, with the reason:
 //!

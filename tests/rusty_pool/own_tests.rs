@@ -1,4 +1,5 @@
-//! rusty_pool's own tests: its `src/lib.rs`, `mod tests`. See `main.rs` for the license and for what was changed.
+//! rusty_pool's own tests: its `src/lib.rs`, `mod tests`. See `main.rs` for the license and for
+//! what was changed.
 
 use std::sync::{
     Arc,
@@ -614,7 +615,8 @@ fn test_drop_oneshot_receiver() {
 
     drop(handle);
     thread::sleep(Duration::from_secs(10));
-    // one worker has started, indicating that the worker did not panic else it would have been replaced.
+    // one worker has started, indicating that the worker did not panic else it would have been
+    // replaced.
     assert_eq!(pool.stats().threads_started, 1);
 }
 

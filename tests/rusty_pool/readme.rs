@@ -1,4 +1,5 @@
-//! The program of rusty_pool's README, under "Usage". See `main.rs` for the license and for what was changed.
+//! The program of rusty_pool's README, under "Usage". See `main.rs` for the license and for what
+//! was changed.
 
 #[test]
 fn create() {
@@ -69,7 +70,8 @@ fn spawn_futures() {
         atomic::{AtomicI32, Ordering},
     };
 
-    // spawn future and create waker that automatically re-submits itself to the threadpool if ready to make progress, this requires the "async" feature which is enabled by default
+    // spawn future and create waker that automatically re-submits itself to the threadpool if ready
+    // to make progress, this requires the "async" feature which is enabled by default
     let count = Arc::new(AtomicI32::new(0));
     let clone = count.clone();
     pool.spawn(async move {
@@ -96,7 +98,8 @@ fn join_and_shut_down() {
     for _ in 0..10 {
         pool.execute(|| thread::sleep(Duration::from_secs(10)))
     }
-    // wait for all threads to become idle, i.e. all tasks to be completed including tasks added by other threads after join() is called by this thread or for the timeout to be reached
+    // wait for all threads to become idle, i.e. all tasks to be completed including tasks added by
+    // other threads after join() is called by this thread or for the timeout to be reached
     pool.join_timeout(Duration::from_secs(5));
 
     let count = Arc::new(AtomicI32::new(0));
@@ -108,8 +111,9 @@ fn join_and_shut_down() {
         });
     }
 
-    // shut down and drop the only instance of this `ThreadPool` (no clones) causing the channel to be broken leading all workers to exit after completing their current work
-    // and wait for all workers to become idle, i.e. finish their work.
+    // shut down and drop the only instance of this `ThreadPool` (no clones) causing the channel to
+    // be broken leading all workers to exit after completing their current work and wait for all
+    // workers to become idle, i.e. finish their work.
     pool.shutdown_join();
     assert_eq!(count.load(Ordering::SeqCst), 15);
 }

@@ -408,7 +408,8 @@ impl Wake for Bomb {
     }
 }
 
-/// The destructor of the future panics, then the waker of its handle, which learns that it is cancelled.
+/// The destructor of the future panics, then the waker of its handle, which learns that it is
+/// cancelled.
 #[test]
 fn panics_of_destructors_are_contained() {
     in_time(|| {
@@ -566,7 +567,8 @@ fn a_scope_shows_its_pending_futures() {
     });
 }
 
-/// The next scope of a thread uses the list of the one before. A worker that polled a future of that one may return late.
+/// The next scope of a thread uses the list of the one before. A worker that polled a future of
+/// that one may return late.
 #[test]
 fn scopes_with_futures_follow_each_other() {
     in_time(|| {
@@ -592,8 +594,8 @@ fn scopes_with_futures_follow_each_other() {
     });
 }
 
-/// Futures that wait for each other and for threads outside, with wakers that outlive them, in scopes some of which panic. For the
-/// sanitizers.
+/// Futures that wait for each other and for threads outside, with wakers that outlive them, in
+/// scopes some of which panic. For the sanitizers.
 #[test]
 fn scopes_end_whatever_their_futures_do() {
     in_time(|| {

@@ -88,7 +88,8 @@ fn a_scoped_handle_may_be_leaked() {
     });
 }
 
-/// Without a handle the result is dropped by the worker: the panic is contained as that of any destructor is.
+/// Without a handle the result is dropped by the worker: the panic is contained as that of any
+/// destructor is.
 #[test]
 fn a_panic_of_a_scoped_results_destructor_is_contained() {
     in_time(|| {

@@ -35,7 +35,8 @@ fn a_panic_of_the_body_cancels_a_future_for_which_an_unstarted_task_waits() {
     });
 }
 
-/// As before, but a worker's task panics, while the scope's thread runs a task that waits for the future.
+/// As before, but a worker's task panics, while the scope's thread runs a task that waits for the
+/// future.
 #[test]
 fn a_panic_of_a_task_cancels_a_future_for_which_another_task_waits() {
     in_time(|| {
@@ -47,7 +48,8 @@ fn a_panic_of_a_task_cancels_a_future_for_which_another_task_waits() {
                 wait_until("it is pending", || trigger.waker().is_some());
                 scope.execute(|| {
                     started.meet(2);
-                    // By then the scope's thread waits, most times. The outcome is the same in both orders.
+                    // By then the scope's thread waits, most times. The outcome is the same in both
+                    // orders.
                     thread::sleep(MOMENT);
                     panic!("of a task");
                 });
@@ -290,8 +292,9 @@ impl Drop for Reads<'_> {
     }
 }
 
-/// Values that borrow, and whose destructors read what they borrow, go to handles that are dropped, forgotten, sent to other
-/// tasks and awaited, at the moment the future ends. Destructors of some panic.
+/// Values that borrow, and whose destructors read what they borrow, go to handles that are dropped,
+/// forgotten, sent to other tasks and awaited, at the moment the future ends. Destructors of some
+/// panic.
 #[test]
 fn results_that_borrow_are_dropped_before_the_scope_ends() {
     in_time(|| {
@@ -355,7 +358,8 @@ fn results_that_borrow_are_dropped_before_the_scope_ends() {
     });
 }
 
-/// Threads outside wake, clone and drop wakers at any time, also at the end of the scope and after it.
+/// Threads outside wake, clone and drop wakers at any time, also at the end of the scope and after
+/// it.
 #[test]
 fn wakers_are_used_at_the_end_of_the_scope() {
     in_time(|| {
@@ -545,7 +549,8 @@ fn a_future_that_yields_for_ever_is_cancelled() {
     });
 }
 
-/// All workers are busy until the future is dropped: only the scope's thread, which waits, can do that.
+/// All workers are busy until the future is dropped: only the scope's thread, which waits, can do
+/// that.
 #[test]
 fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
     in_time(|| {
@@ -563,7 +568,8 @@ fn a_panic_wakes_the_scopes_thread_which_drops_the_futures() {
                 wait_until("it has panicked", || panicked.is_finished());
                 scope.execute(|| {
                     started.meet(1);
-                    // By then the scope's thread waits, most times. The outcome is the same in both orders.
+                    // By then the scope's thread waits, most times. The outcome is the same in both
+                    // orders.
                     thread::sleep(MOMENT);
                     drop::<ScopedJoinHandle<'_, ()>>(panicked);
                     wait_until("the future was dropped", || drops.count() == 1);

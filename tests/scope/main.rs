@@ -1,8 +1,9 @@
 //! Scopes: tasks that borrow, and the call that waits for them.
 //!
-//! To see whether a scope waits, its owner is a worker of a second pool, the host: while it waits, it is in a blocking
-//! region, which the host's statistics show. The owner waits only for tasks that have been started, and runs the
-//! others itself. So where it has to wait, a worker begins the task before the body ends.
+//! To see whether a scope waits, its owner is a worker of a second pool, the host: while it waits,
+//! it is in a blocking region, which the host's statistics show. The owner waits only for tasks
+//! that have been started, and runs the others itself. So where it has to wait, a worker begins the
+//! task before the body ends.
 
 #[path = "../common/mod.rs"]
 mod common;

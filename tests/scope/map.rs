@@ -1,5 +1,5 @@
-//! `map` and `try_map`: which results come in which order, how far ahead inputs are taken, what ends it, and that its waits
-//! are those of handles.
+//! `map` and `try_map`: which results come in which order, how far ahead inputs are taken, what
+//! ends it, and that its waits are those of handles.
 
 use crate::common;
 

@@ -185,7 +185,8 @@ fn open_tree(pool: &ThreadPool, depth: u32, visit: &(dyn Fn() + Sync)) {
     }
 }
 
-/// The only worker is busy: all tasks run on the thread that opens the outermost scope. It is no worker meanwhile.
+/// The only worker is busy: all tasks run on the thread that opens the outermost scope. It is no
+/// worker meanwhile.
 #[test]
 fn scopes_open_in_tasks_that_their_opener_runs() {
     in_time(|| {
@@ -330,7 +331,8 @@ fn tasks_that_their_opener_runs_submit_to_their_scope() {
     });
 }
 
-/// The first pool's worker is busy, so the thread runs the first scope's tasks, and their entries stay in that pool's queue.
+/// The first pool's worker is busy, so the thread runs the first scope's tasks, and their entries
+/// stay in that pool's queue.
 #[test]
 fn after_a_scope_of_another_pool_a_worker_starts_the_next_ones_tasks() {
     in_time(|| {

@@ -36,8 +36,9 @@ fn scoped_tasks_run_on_the_caller_if_there_is_no_thread() {
     });
 }
 
-/// A worker waits for its scoped task, which another one runs; that one blocks until one more task has run, for which
-/// a thread is refused until later. Only the wait for the scope can ask for it again.
+/// A worker waits for its scoped task, which another one runs; that one blocks until one more task
+/// has run, for which a thread is refused until later. Only the wait for the scope can ask for it
+/// again.
 #[test]
 fn a_worker_that_waits_for_a_scope_asks_for_a_thread_again() {
     in_a_child("refused_threads::a_worker_that_waits_for_a_scope_asks_for_a_thread_again", || {

@@ -190,8 +190,8 @@ fn a_destructor_of_a_scoped_task_that_shutdown_now_drops_cannot_submit() {
     });
 }
 
-/// A handle in the captures of a task that is dropped is dropped with it: the panic that it has not received is the
-/// scope's.
+/// A handle in the captures of a task that is dropped is dropped with it: the panic that it has not
+/// received is the scope's.
 #[test]
 fn a_scope_resumes_a_panic_whose_handle_shutdown_now_drops() {
     in_time(|| {

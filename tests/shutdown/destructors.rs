@@ -1,6 +1,6 @@
-//! Destructors that wait for the pool or the group whose task they run in. A panic in a destructor aborts the process
-//! if the thread unwinds already, and in that of a thread-local in any case: so these tests run in processes of their
-//! own.
+//! Destructors that wait for the pool or the group whose task they run in. A panic in a destructor
+//! aborts the process if the thread unwinds already, and in that of a thread-local in any case: so
+//! these tests run in processes of their own.
 
 use crate::common;
 
@@ -184,7 +184,8 @@ fn shutdown_join_timeout_of_the_last_handle_while_a_task_unwinds() {
     });
 }
 
-/// Waits for the pool, whose worker is busy, in a destructor while the calling thread unwinds. `run` calls that.
+/// Waits for the pool, whose worker is busy, in a destructor while the calling thread unwinds.
+/// `run` calls that.
 #[track_caller]
 fn waits_while_it_unwinds(name: &str, way: Way, run: impl FnOnce(Ending)) {
     let pool = named("waited for");
@@ -204,8 +205,8 @@ fn waits_while_it_unwinds(name: &str, way: Way, run: impl FnOnce(Ending)) {
     assert_eq!(in_flight, 0, "`{name}` has not waited");
 }
 
-/// Only a wait that would be for the caller itself is cut short: not one for another pool, nor one in a thread that
-/// belongs to none.
+/// Only a wait that would be for the caller itself is cut short: not one for another pool, nor one
+/// in a thread that belongs to none.
 #[test]
 fn destructors_wait_for_others_while_their_thread_unwinds() {
     in_a_child("destructors_wait_for_others_while_their_thread_unwinds", || {
@@ -221,7 +222,8 @@ fn destructors_wait_for_others_while_their_thread_unwinds() {
 
 type Hook = Box<dyn Fn(usize) + Send + Sync>;
 
-/// A pool of one. `hook` adds a hook, in which a destructor waits for the pool while the hook unwinds.
+/// A pool of one. `hook` adds a hook, in which a destructor waits for the pool while the hook
+/// unwinds.
 #[track_caller]
 fn hook_that_unwinds(way: Way, hook: fn(Builder, Hook) -> Builder) -> Option<bool> {
     let handle = Arc::new(Mutex::new(None::<ThreadPool>));
@@ -305,7 +307,8 @@ fn waits_in_the_destructor_of_a_thread_local() {
 
 type Group = TaskGroup<&'static str>;
 
-/// A task of a group panics, and a destructor in it waits for the group while it unwinds. What that returns.
+/// A task of a group panics, and a destructor in it waits for the group while it unwinds. What that
+/// returns.
 #[track_caller]
 fn group_task_that_unwinds<R: Send + 'static>(wait: fn(Group) -> R) -> R {
     let pool = named("unwinds");

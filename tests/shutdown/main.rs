@@ -1,4 +1,5 @@
-//! Ways to an end: `shutdown_now`, which gives back what has not begun, and what `shutdown_join` waits for.
+//! Ways to an end: `shutdown_now`, which gives back what has not begun, and what `shutdown_join`
+//! waits for.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -104,14 +104,16 @@ impl Checker {
         }
     }
 
-    /// How many workers there may be at once if tasks wait for nothing but each other, and no thread outside runs any.
+    /// How many workers there may be at once if tasks wait for nothing but each other, and no
+    /// thread outside runs any.
     ///
-    /// For each task that one does run, of its own scope or handed back, there may be one worker more: a worker may wait for it
-    /// and cannot run it.
+    /// For each task that one does run, of its own scope or handed back, there may be one worker
+    /// more: a worker may wait for it and cannot run it.
     ///
-    /// A worker that is blocked waits for a task that another one has begun, so it is above one that runs in a tree of waits
-    /// that is [`DEPTH`] high at most; and a thread is started only while fewer than `max_size` run. On a pool of one, that is
-    /// never: the worker runs all that it waits for. On others a worker may be on its way back from a wait that is over.
+    /// A worker that is blocked waits for a task that another one has begun, so it is above one
+    /// that runs in a tree of waits that is [`DEPTH`] high at most; and a thread is started only
+    /// while fewer than `max_size` run. On a pool of one, that is never: the worker runs all that
+    /// it waits for. On others a worker may be on its way back from a wait that is over.
     fn most_threads(&self) -> usize {
         let oracle = &self.round.oracle;
         if self.round.regions || oracle.capacity.is_some() {
@@ -121,7 +123,8 @@ impl Checker {
         1 + running * (DEPTH as usize + 2)
     }
 
-    /// Without work the pool shrinks to what it may be. Compensating workers stay as long as others.
+    /// Without work the pool shrinks to what it may be. Compensating workers stay as long as
+    /// others.
     pub(crate) fn check_shrinks(&self) {
         let pool = &self.round.pool;
         let is_shrunk = || {

@@ -1,4 +1,5 @@
-//! Task groups: what they report is what happened, nothing is dropped without a reason, limits hold.
+//! Task groups: what they report is what happened, nothing is dropped without a reason, limits
+//! hold.
 
 use std::future::IntoFuture;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -266,7 +267,8 @@ impl Member {
         }
     }
 
-    /// Notes what became of a submission, and checks that a task that was refused came back, for a reason.
+    /// Notes what became of a submission, and checks that a task that was refused came back, for a
+    /// reason.
     fn note<F>(
         &self,
         case: &Arc<Case>,

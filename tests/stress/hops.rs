@@ -1,4 +1,5 @@
-//! Futures that hop to a foreign thread and back: [`Hops`], and the [`deliver_wakes`] that wakes them.
+//! Futures that hop to a foreign thread and back: [`Hops`], and the [`deliver_wakes`] that wakes
+//! them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +17,8 @@ pub(crate) struct DelayedWake {
     waker: Waker,
     /// To be dropped and not to be woken.
     abandon: bool,
-    /// Whether a copy may be kept: not of a future that will be abandoned, which would live on in it.
+    /// Whether a copy may be kept: not of a future that will be abandoned, which would live on in
+    /// it.
     copy: bool,
 }
 

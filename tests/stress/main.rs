@@ -1,18 +1,19 @@
-//! Everything at once, at random, against an oracle: pools of random configuration with keep-alives down to
-//! a microsecond, submissions in every way from outside and inside, scopes, task groups, bounded queues, blocking
-//! regions, panics, errors, cancellations, abandoned futures, wakes from foreign threads, joins, sizes that change
-//! meanwhile, closes and immediate shutdowns.
+//! Everything at once, at random, against an oracle: pools of random configuration with keep-alives
+//! down to a microsecond, submissions in every way from outside and inside, scopes, task groups,
+//! bounded queues, blocking regions, panics, errors, cancellations, abandoned futures, wakes from
+//! foreign threads, joins, sizes that change meanwhile, closes and immediate shutdowns.
 //!
-//! Each task has a [`Case`], in which everybody who meets the task notes what he saw. When the pool is quiet the
-//! cases are judged: what was accepted ran once, was handed back, or was dropped for a reason; what was not accepted
-//! came back; its handle and the panic handler agree; and the statistics are the sums of all that.
-//! A scope and a wait for a group return when all of their tasks have ended, and say what these have done.
-//! Besides: never more tasks at once than `max_size` and regions allow, never two on one worker but for a task that another
-//! one waits for, on its stack, never more threads than waits for each other need, and no thread is left.
+//! Each task has a [`Case`], in which everybody who meets the task notes what he saw. When the pool
+//! is quiet the cases are judged: what was accepted ran once, was handed back, or was dropped for a
+//! reason; what was not accepted came back; its handle and the panic handler agree; and the
+//! statistics are the sums of all that. A scope and a wait for a group return when all of their
+//! tasks have ended, and say what these have done. Besides: never more tasks at once than
+//! `max_size` and regions allow, never two on one worker but for a task that another one waits for,
+//! on its stack, never more threads than waits for each other need, and no thread is left.
 //!
 //! Runs for `ELASTIPOOL_STRESS_SECONDS` (default 2). A failure names the seed of its round;
-//! `ELASTIPOOL_STRESS_SEED` runs that round alone, again and again. (The threads' timing is not part
-//! of the seed: it may take a while.)
+//! `ELASTIPOOL_STRESS_SEED` runs that round alone, again and again. (The threads' timing is not
+//! part of the seed: it may take a while.)
 #![cfg(feature = "async")]
 
 mod checks;
@@ -87,8 +88,9 @@ fn random_pool(rng: &mut Rng, name: &str) -> (ThreadPool, Arc<Oracle>, bool) {
     (builder.build(), oracle, has_hooks)
 }
 
-/// Up to three views of random settings. Their limits and reserves have an oracle of their own in `views/random.rs`: here
-/// tasks wait for each other, so that returning workers may run out of patience.
+/// Up to three views of random settings. Their limits and reserves have an oracle of their own in
+/// `views/random.rs`: here tasks wait for each other, so that returning workers may run out of
+/// patience.
 fn random_views(rng: &mut Rng, pool: &ThreadPool) -> Vec<ThreadPool> {
     let mut views = Vec::new();
     for _ in 0..rng.usize(0..4) {

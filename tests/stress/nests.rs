@@ -1,4 +1,5 @@
-//! Tasks that submit others and wait for all of these: nothing is lost on the way, and it costs few threads.
+//! Tasks that submit others and wait for all of these: nothing is lost on the way, and it costs few
+//! threads.
 //!
 //! All of them end by themselves, once they are run: they wait for nothing but each other.
 
@@ -10,7 +11,8 @@ use fastrand::Rng;
 use crate::oracle::{Case, Family, Fate, Kind, Ticket, Wait, waiting};
 use crate::submit::Round;
 
-/// How many tasks may wait for each other in a row. (Those of a scope that is opened in one of them as well.)
+/// How many tasks may wait for each other in a row. (Those of a scope that is opened in one of them
+/// as well.)
 pub(crate) const DEPTH: u32 = 6;
 
 impl Round {

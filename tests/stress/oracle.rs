@@ -21,7 +21,8 @@ thread_local! {
     pub(crate) static HANDED_BACK: Cell<bool> = const { Cell::new(false) };
     /// Set while this thread, a worker, is in what may be a blocking region.
     static IN_REGION: Cell<bool> = const { Cell::new(false) };
-    /// How many tasks and polls this thread has run that were on top of no other: a worker's own count.
+    /// How many tasks and polls this thread has run that were on top of no other: a worker's own
+    /// count.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
     /// How many tasks and polls are on this thread's stack.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
@@ -85,7 +86,8 @@ pub(crate) struct Case {
     /// The scope or the group's term that it belongs to.
     family: Family,
 
-    // What became of the submission: neither, if the pool was closed meanwhile and the form does not tell.
+    // What became of the submission: neither, if the pool was closed meanwhile and the form does
+    // not tell.
     pub(crate) accepted: Flag,
     pub(crate) rejected: Flag,
     /// It was rejected because its group was cancelled.
@@ -269,8 +271,8 @@ impl Oracle {
         })
     }
 
-    /// Workers that may be runnable at once. None is started while as many are; from then on there can only be more
-    /// because some of those that were in regions at that time have come back.
+    /// Workers that may be runnable at once. None is started while as many are; from then on there
+    /// can only be more because some of those that were in regions at that time have come back.
     pub(crate) fn most_runnable(&self) -> usize {
         get(&self.largest_max) + get(&self.most_blocked)
     }
@@ -291,7 +293,8 @@ pub(crate) enum Wait {
 impl Wait {
     /// `depth` is how many tasks the thread runs already.
     fn permits(&self, case: &Arc<Case>, depth: usize) -> bool {
-        // A thread outside only waits for groups and handles. But inside of a scope's task it runs that of a scope's handle.
+        // A thread outside only waits for groups and handles. But inside of a scope's task it runs
+        // that of a scope's handle.
         let is_worker = worker_index().is_some();
         let runs_awaited = is_worker || (depth > 0 && case.kind == Kind::Scoped);
         match self {

@@ -34,13 +34,14 @@ pub(crate) struct Round {
     pub(crate) cases: mpsc::Sender<Arc<Case>>,
     pub(crate) terms: mpsc::Sender<Arc<Term>>,
     pub(crate) wakes: mpsc::Sender<DelayedWake>,
-    /// Whether tasks enter blocking regions. If not, they wait for each other all the same, as [`nest`](Self::nest) does.
+    /// Whether tasks enter blocking regions. If not, they wait for each other all the same, as
+    /// [`nest`](Self::nest) does.
     pub(crate) regions: bool,
 }
 
 impl Round {
-    /// Returns these surroundings with a handle of the pool or of one of its views: what is submitted through them, also by
-    /// their tasks, goes there until another one is chosen.
+    /// Returns these surroundings with a handle of the pool or of one of its views: what is
+    /// submitted through them, also by their tasks, goes there until another one is chosen.
     pub(crate) fn through_any_view(&self, rng: &mut Rng) -> Round {
         let mut round = self.clone();
         if let Some((pool, handler)) = self.views.get(rng.usize(0..=self.views.len())) {
@@ -198,7 +199,8 @@ impl Round {
         }
     }
 
-    /// Notes what became of a submission that returns whether it was accepted, and checks that a task that was refused came back.
+    /// Notes what became of a submission that returns whether it was accepted, and checks that a
+    /// task that was refused came back.
     pub(crate) fn note<H, F>(&self, case: &Case, submitted: Result<H, Rejected<F>>) -> Option<H> {
         match submitted {
             Ok(handle) => {
@@ -209,7 +211,8 @@ impl Round {
                 match rejected.reason() {
                     RejectReason::Closed => assert!(self.pool.is_closed()),
                     RejectReason::Full => assert!(self.oracle.capacity.is_some(), "no limit"),
-                    // The group's tasks always succeed, but a shutdown that drops one cancels the group.
+                    // The group's tasks always succeed, but a shutdown that drops one cancels the
+                    // group.
                     RejectReason::Cancelled if case.kind == Kind::Grouped => {
                         assert!(self.oracle.shut_down_now.get(), "{case:?}");
                     }
@@ -242,7 +245,8 @@ impl Round {
         }
     }
 
-    /// Notes what became of a submission that waits for capacity, and does not return whether it was accepted.
+    /// Notes what became of a submission that waits for capacity, and does not return whether it
+    /// was accepted.
     pub(crate) fn note_guess<H>(&self, case: &Case, submit: impl FnOnce() -> H) -> H {
         let was_closed = self.pool.is_closed();
         let handle = in_region(&self.oracle, submit);

@@ -31,8 +31,9 @@ fn a_closed_view_accepts_nothing_and_the_others_do() {
     pool.shutdown_join();
 }
 
-/// Another thread closes the view while it gets a task: whether the task is accepted or not, its permit of the bounded queue goes back.
-/// (The model `close_of_a_view_versus_a_bounded_queue` visits each order.)
+/// Another thread closes the view while it gets a task: whether the task is accepted or not, its
+/// permit of the bounded queue goes back. (The model `close_of_a_view_versus_a_bounded_queue`
+/// visits each order.)
 #[test]
 fn a_task_that_is_refused_with_a_permit_gives_it_back() {
     let pool = Builder::new().core_size(1).max_size(1).queue_capacity(0).build();
@@ -200,7 +201,8 @@ fn a_closed_view_of_a_full_pool_is_closed() {
     pool.shutdown_join();
 }
 
-// The defect: a thread outside that already ran a task of the pool did not count the view's task, whose entry a worker skips.
+// The defect: a thread outside that already ran a task of the pool did not count the view's task,
+// whose entry a worker skips.
 #[test]
 fn a_join_of_a_view_waits_for_a_nested_scope_outside_the_pool() {
     let pool = pool(1, 1);
@@ -214,7 +216,8 @@ fn a_join_of_a_view_waits_for_a_nested_scope_outside_the_pool() {
                     wait_until("the worker has skipped the entries", || {
                         pool.queued_count() == 0 && pool.idle_worker_count() == 1
                     });
-                    // From a thread that runs no task of the pool. Time is the subject: a join that ends early ends at once.
+                    // From a thread that runs no task of the pool. Time is the subject: a join that
+                    // ends early ends at once.
                     let join = || view.join_timeout(Duration::from_millis(1));
                     let ended = thread::scope(|threads| threads.spawn(join).join());
                     assert_eq!(ended.ok(), Some(false), "this task of the view runs");

@@ -80,7 +80,8 @@ fn queued_tasks_of_a_full_view_start_no_thread() {
     at_gate(&view, &gate, &level);
     gate.wait_for(1);
     (0..10_000).for_each(|_| view.execute(|| ()));
-    // One for the running task. A second may have been started while that one was about to be taken.
+    // One for the running task. A second may have been started while that one was about to be
+    // taken.
     assert!(pool.stats().threads_started <= 2, "{:?}", pool.stats());
     gate.open();
     view.join();
@@ -151,9 +152,10 @@ fn a_task_that_ends_lets_the_next_one_start() {
     pool.shutdown_join();
 }
 
-/// A worker polls a future of a limited view, which queues a closure of the view: it may not start yet, so no worker is notified of
-/// it. The poll also wakes a future of the pool, of which no worker is notified either, and which comes first. So when the worker
-/// takes that one, it must notify another of the closure.
+/// A worker polls a future of a limited view, which queues a closure of the view: it may not start
+/// yet, so no worker is notified of it. The poll also wakes a future of the pool, of which no
+/// worker is notified either, and which comes first. So when the worker takes that one, it must
+/// notify another of the closure.
 #[cfg(feature = "async")]
 #[test]
 fn a_worker_that_takes_another_task_notifies_of_the_one_that_may_start_now() {

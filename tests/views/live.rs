@@ -132,7 +132,8 @@ fn every_handle_of_the_view_sees_the_change() {
     }
 }
 
-/// Queues tasks of both views behind a running one, calls `change`, and returns the order of the first ten.
+/// Queues tasks of both views behind a running one, calls `change`, and returns the order of the
+/// first ten.
 fn order_after(change: impl FnOnce(&[View; 2])) -> String {
     let pool = pool(1, 1);
     let views = [(); 2].map(|()| pool.view().build());

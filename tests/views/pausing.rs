@@ -10,7 +10,8 @@ use std::time::Duration;
 use common::{Gate, HOUR, block, joined, panic_text, wait_until, wait_until_asleep};
 use elastipool::{Builder, RejectReason, ThreadPool, blocking};
 
-/// Handles of the default view and of another one, each of a pool of its own with this number of workers.
+/// Handles of the default view and of another one, each of a pool of its own with this number of
+/// workers.
 fn handles(core_size: usize, max_size: usize) -> [ThreadPool; 2] {
     let [pool, other] = [(); 2].map(|()| ThreadPool::new(core_size, max_size, HOUR));
     [pool, ThreadPool::clone(&other.view().name("imports").build())]
@@ -63,7 +64,8 @@ fn queued_tasks_start_at_once_after_it() {
     }
 }
 
-/// Also in a pool that has never had a view, where workers take tasks without the policy of the views until then.
+/// Also in a pool that has never had a view, where workers take tasks without the policy of the
+/// views until then.
 #[test]
 fn no_task_that_comes_after_it_starts() {
     for round in 0..200 {
@@ -174,7 +176,8 @@ fn a_woken_future_waits_too() {
     }
 }
 
-/// The builder's pools with tasks of each kind in their queues: no thread of them wakes up now and then.
+/// The builder's pools with tasks of each kind in their queues: no thread of them wakes up now and
+/// then.
 #[test]
 fn a_paused_pool_sleeps() {
     let _alone = common::alone();

@@ -1,7 +1,8 @@
-//! Random views under random work, against an oracle: no limit is exceeded, no reserve invaded, nothing is lost or run twice,
-//! what expires is not run, and what is run has not expired.
+//! Random views under random work, against an oracle: no limit is exceeded, no reserve invaded,
+//! nothing is lost or run twice, what expires is not run, and what is run has not expired.
 //!
-//! The tasks wait for nothing, so that no worker returns from a region: then the limits hold without exception.
+//! The tasks wait for nothing, so that no worker returns from a region: then the limits hold
+//! without exception.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

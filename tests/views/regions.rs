@@ -199,8 +199,8 @@ fn a_waiting_task_holds_no_place() {
     pool.shutdown_join();
 }
 
-/// One worker beyond `max_blocked` is not replaced. When another one's region ends, it takes over that one's share, and no
-/// place is missing.
+/// One worker beyond `max_blocked` is not replaced. When another one's region ends, it takes over
+/// that one's share, and no place is missing.
 #[test]
 fn a_worker_that_takes_over_a_share_of_max_blocked_holds_no_place() {
     let pool =

@@ -115,7 +115,8 @@ fn the_end_of_a_reserve_lets_others_start() {
 #[cfg(feature = "async")]
 type End = fn(&View, Wakers) -> Box<dyn Any>;
 
-/// A user may keep wakers, handles and cancellers of tasks that have ended. The others have the reserve all the same, and a new view can.
+/// A user may keep wakers, handles and cancellers of tasks that have ended. The others have the
+/// reserve all the same, and a new view can.
 #[cfg(feature = "async")]
 #[test]
 fn an_ended_task_keeps_no_reserve() {

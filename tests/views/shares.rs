@@ -7,7 +7,8 @@ use elastipool::{Priority, ThreadPool, View};
 use crate::common::block;
 use crate::pool;
 
-/// Runs `count` tasks of each view on one worker, and returns the views' numbers in the order in which their tasks ran.
+/// Runs `count` tasks of each view on one worker, and returns the views' numbers in the order in
+/// which their tasks ran.
 fn order(pool: &ThreadPool, views: &[(&ThreadPool, usize)]) -> Vec<usize> {
     let gate = block(pool);
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -77,7 +78,8 @@ fn weights_are_shares() {
     }
 }
 
-/// As long as all views have tasks queued, none is ever further from its share than one take for each view.
+/// As long as all views have tasks queued, none is ever further from its share than one take for
+/// each view.
 #[test]
 fn random_weights_are_shares_at_every_moment() {
     let mut rng = fastrand::Rng::with_seed(7);
@@ -125,7 +127,8 @@ fn idle_times_give_no_credit() {
     assert!((early - 0.5).abs() < 0.05, "{early}");
 }
 
-/// A task in a local queue does not hide an urgent one: the worker turns to it after the current task.
+/// A task in a local queue does not hide an urgent one: the worker turns to it after the current
+/// task.
 #[test]
 fn a_local_queue_hides_no_urgent_task() {
     let pool = pool(1, 1);
@@ -148,7 +151,8 @@ fn a_local_queue_hides_no_urgent_task() {
     assert_eq!(order.iter().position(|&what| what == "urgent"), Some(11));
 }
 
-/// Within a view woken futures come before new tasks, and new tasks are not starved by futures that wake themselves.
+/// Within a view woken futures come before new tasks, and new tasks are not starved by futures that
+/// wake themselves.
 #[cfg(feature = "async")]
 #[test]
 fn started_work_of_a_view_comes_first() {

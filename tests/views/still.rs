@@ -17,7 +17,8 @@ fn handles() -> [ThreadPool; 2] {
     [pool, ThreadPool::clone(&other.view().build())]
 }
 
-/// Also in a pool that has never had a view, where workers take tasks without the policy of the views until then.
+/// Also in a pool that has never had a view, where workers take tasks without the policy of the
+/// views until then.
 #[test]
 fn nothing_runs_or_starts_after_a_pause_and_it() {
     for round in 0..100 {

@@ -1,4 +1,5 @@
-//! `queue_timeout`: tasks that are not started in time. Time is the subject, so the tests sleep past deadlines.
+//! `queue_timeout`: tasks that are not started in time. Time is the subject, so the tests sleep
+//! past deadlines.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -28,7 +29,8 @@ fn expired(view: &View) {
     assert_eq!((stats.completed, stats.expired, stats.cancelled), (0, 1, 0));
 }
 
-/// Its closure is dropped and never called, and the statistics count it once: the view's and the pool's.
+/// Its closure is dropped and never called, and the statistics count it once: the view's and the
+/// pool's.
 #[test]
 fn a_task_that_is_late_is_dropped() {
     let pool = pool(1, 1);
@@ -63,7 +65,8 @@ fn a_task_that_is_in_time_runs() {
     short.evaluate(long).await_complete();
 }
 
-/// In a bounded queue the time begins when there is capacity: a task that waits for it is not queued yet.
+/// In a bounded queue the time begins when there is capacity: a task that waits for it is not
+/// queued yet.
 #[test]
 fn a_wait_for_capacity_does_not_count() {
     let ways: [fn(&View, u32) -> u32; 3] = [
@@ -345,7 +348,8 @@ fn a_future_that_was_handed_back_expires_until_it_is_started() {
     gate.open();
 }
 
-/// The deadline of a cancelled task may have passed: a wait until it is gone returns, on whichever thread it is dropped.
+/// The deadline of a cancelled task may have passed: a wait until it is gone returns, on whichever
+/// thread it is dropped.
 #[test]
 fn a_wait_for_a_cancelled_task_that_has_expired_returns() {
     let timeout = Duration::from_secs(1);

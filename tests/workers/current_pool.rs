@@ -122,7 +122,8 @@ fn a_thread_outside_sees_the_pool_while_it_runs_a_task_of_its_scope() {
     busy.open();
 }
 
-/// A worker of one pool runs a task of another one in a scope, in which it runs one of its own pool, which it awaits.
+/// A worker of one pool runs a task of another one in a scope, in which it runs one of its own
+/// pool, which it awaits.
 #[test]
 fn of_nested_pools_the_innermost_counts() {
     let [outer, inner] = [(); 2].map(|()| small_pool());

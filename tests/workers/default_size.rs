@@ -24,8 +24,8 @@ fn restrict(thread: Option<Pid>, cpus: &[usize]) {
     sched_setaffinity(thread, &allowed).expect("they were allowed before");
 }
 
-/// Lets the main thread, which has the number of the process, and this one run on these CPUs only: `taskset` does that to a
-/// whole process.
+/// Lets the main thread, which has the number of the process, and this one run on these CPUs only:
+/// `taskset` does that to a whole process.
 fn restrict_to(cpus: &[usize]) {
     restrict(Some(getpid()), cpus);
     restrict(None, cpus);

@@ -1,4 +1,5 @@
-//! What the pool's threads have of the thread that built the pool, and not of the one that submits. And how the system shows their names.
+//! What the pool's threads have of the thread that built the pool, and not of the one that submits.
+//! And how the system shows their names.
 
 #![cfg(target_os = "linux")]
 

@@ -1,5 +1,5 @@
-//! `Builder::max_blocked`: for how many workers in declared blocking regions others run at a time, and that waits for tasks of
-//! the worker's own pool are not among them.
+//! `Builder::max_blocked`: for how many workers in declared blocking regions others run at a time,
+//! and that waits for tasks of the worker's own pool are not among them.
 
 use crate::common;
 
@@ -110,7 +110,8 @@ fn max_blocked_is_512_by_default() {
 
 // ----- what is exempt -----
 
-/// Waits for what another task of the same pool has to do, and cannot be done on the waiting worker's stack.
+/// Waits for what another task of the same pool has to do, and cannot be done on the waiting
+/// worker's stack.
 type Wait = fn(&ThreadPool);
 
 fn wait_for_others(pool: &ThreadPool) {
@@ -274,8 +275,8 @@ fn an_exempt_wait_does_not_count_for_max_blocked() {
     assert_is_itself_again(&pool);
 }
 
-/// In a declared region, a wait for the own pool is replaced even if the region was not; and the region afterwards is
-/// not again.
+/// In a declared region, a wait for the own pool is replaced even if the region was not; and the
+/// region afterwards is not again.
 #[test]
 fn a_region_at_max_blocked_is_compensated_only_while_it_waits_for_its_own_pool() {
     let pool = pool(1, 0);

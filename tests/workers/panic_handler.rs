@@ -1,5 +1,5 @@
-//! The panic handler receives the panics that no handle receives; and the other things that a builder sets for threads:
-//! their names, and the size of their stacks.
+//! The panic handler receives the panics that no handle receives; and the other things that a
+//! builder sets for threads: their names, and the size of their stacks.
 
 use crate::common;
 
@@ -244,8 +244,8 @@ fn the_panic_handler_may_use_its_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// The last reference to a pool may be a waker that is kept: its thread does not hear of what the user's
-/// hooks do when they are dropped.
+/// The last reference to a pool may be a waker that is kept: its thread does not hear of what the
+/// user's hooks do when they are dropped.
 #[cfg(feature = "async")]
 #[test]
 fn hooks_whose_drop_panics_do_not_panic_a_late_waker() {

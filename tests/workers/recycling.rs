@@ -1,5 +1,5 @@
-//! `max_tasks_per_worker`: a worker that has used its quota ends, with its stop hook and its thread-locals. Another one
-//! is started, and no task notices.
+//! `max_tasks_per_worker`: a worker that has used its quota ends, with its stop hook and its
+//! thread-locals. Another one is started, and no task notices.
 
 use crate::common;
 
@@ -450,7 +450,8 @@ mod refused {
     }
 }
 
-/// The entry of a cancelled task is no work: it keeps no worker whose quota is used in a pool that is over.
+/// The entry of a cancelled task is no work: it keeps no worker whose quota is used in a pool that
+/// is over.
 #[test]
 fn the_entry_of_a_cancelled_task_needs_no_successor_when_the_pool_is_over() {
     let pool = builder(1, 1, 1).build();

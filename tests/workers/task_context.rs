@@ -1,5 +1,5 @@
-//! `Builder::task_context`: the submitter's context reaches the task, whatever call submitted it and whichever thread runs
-//! it.
+//! `Builder::task_context`: the submitter's context reaches the task, whatever call submitted it
+//! and whichever thread runs it.
 
 use crate::common;
 
@@ -38,8 +38,8 @@ fn pool() -> ThreadPool {
     builder().build()
 }
 
-/// Calls `submit` in a context, and checks that the closure which it must run sees the context, and that the next task of
-/// the worker does not.
+/// Calls `submit` in a context, and checks that the closure which it must run sees the context, and
+/// that the next task of the worker does not.
 #[track_caller]
 fn assert_reaches(
     pool: &ThreadPool,
@@ -259,7 +259,8 @@ mod futures {
 
     use super::{AtomicUsize, Builder, CONTEXT, Duration, Ordering, assert_reaches, pool, settled};
 
-    /// Not when its last waker is dropped, perhaps under a lock that the context's destructor takes.
+    /// Not when its last waker is dropped, perhaps under a lock that the context's destructor
+    /// takes.
     #[test]
     fn a_captured_context_is_dropped_when_its_future_ends() {
         let captured = Arc::new(());

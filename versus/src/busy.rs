@@ -39,8 +39,8 @@ impl Drop for Busy {
     }
 }
 
-/// What the busy process does: computes until its input ends, as it does when the measuring process dies without
-/// having dropped its [`Busy`], and at most as long as a measurement may take.
+/// What the busy process does: computes until its input ends, as it does when the measuring process
+/// dies without having dropped its [`Busy`], and at most as long as a measurement may take.
 pub(crate) fn spin() -> Result<()> {
     thread::spawn(|| {
         let _ = io::stdin().read_to_end(&mut Vec::new());

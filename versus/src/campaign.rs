@@ -55,11 +55,11 @@ impl Record {
 }
 
 impl Plan {
-    /// Measures everything, and returns what could not be measured. `report` is called with the records after each round, so
-    /// that a campaign that is interrupted keeps its finished rounds.
+    /// Measures everything, and returns what could not be measured. `report` is called with the
+    /// records after each round, so that a campaign that is interrupted keeps its finished rounds.
     ///
-    /// All engines take their turn before any has its next: what else the machine does, and how warm it is, is spread
-    /// over all of them. In each round another one is first.
+    /// All engines take their turn before any has its next: what else the machine does, and how
+    /// warm it is, is spread over all of them. In each round another one is first.
     pub(crate) fn run(
         &self,
         mut report: impl FnMut(&[Record]) -> Result<()>,

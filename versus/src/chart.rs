@@ -1,4 +1,5 @@
-//! The user rows as a picture: a bar for each, on a logarithmic axis, left of the middle where ours is faster.
+//! The user rows as a picture: a bar for each, on a logarithmic axis, left of the middle where ours
+//! is faster.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -92,8 +93,8 @@ pub(crate) fn draw(path: &Path, comparisons: &[Comparison]) -> Result<()> {
     Ok(())
 }
 
-/// A bar for each user row: the geometric mean over its numbers of workers, its settings, and its medians and 99th
-/// percentiles, each compared with the peer that is the best there.
+/// A bar for each user row: the geometric mean over its numbers of workers, its settings, and its
+/// medians and 99th percentiles, each compared with the peer that is the best there.
 fn bars(comparisons: &[Comparison]) -> Vec<Bar> {
     let mut rows: Vec<Row> = Vec::new();
     for comparison in comparisons {

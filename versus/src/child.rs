@@ -11,11 +11,13 @@ use crate::Result;
 /// What clap's programs end with if they do not understand their arguments.
 const USAGE: i32 = 2;
 
-/// The program does not know an argument: it is older than the row or the engine that it was asked for.
+/// The program does not know an argument: it is older than the row or the engine that it was asked
+/// for.
 #[derive(Debug)]
 pub(crate) struct Misunderstood;
 
-/// Returns the output of a process. Kills it after `limit`. The error of a process that fails tells what it wrote to stderr.
+/// Returns the output of a process. Kills it after `limit`. The error of a process that fails tells
+/// what it wrote to stderr.
 pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Vec<u8>> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -39,7 +41,8 @@ pub(crate) fn output(command: &mut Command, limit: Duration) -> Result<Vec<u8>> 
     Ok(stdout?)
 }
 
-/// Reads in a thread of its own, so that a process that writes much to one pipe does not wait for a reader of the other.
+/// Reads in a thread of its own, so that a process that writes much to one pipe does not wait for a
+/// reader of the other.
 fn read_all(mut from: impl Read + Send + 'static) -> mpsc::Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -1,5 +1,5 @@
-//! What a call site costs its program: bytes of code, and time to compile. Each call site has a closure or future type of
-//! its own, as in real programs.
+//! What a call site costs its program: bytes of code, and time to compile. Each call site has a
+//! closure or future type of its own, as in real programs.
 //!
 //! It builds small programs that differ only in the number of call sites, and compares them.
 
@@ -101,7 +101,8 @@ const CALLS: &[Call] = &[
 ];
 
 impl Call {
-    /// A program with that many call sites. None of them is inlined into `main`, and none is left out.
+    /// A program with that many call sites. None of them is inlined into `main`, and none is left
+    /// out.
     fn program(&self, sites: u32) -> String {
         let Library { pool_type, new_pool, .. } = self.library;
         let code = self.code.replace("TASK", self.task);

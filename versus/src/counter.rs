@@ -11,7 +11,8 @@ use crate::Result;
 use crate::child;
 use crate::measure::Measurement;
 
-/// The part of a row's work that is counted: a counted instruction takes some fifty times as long under valgrind.
+/// The part of a row's work that is counted: a counted instruction takes some fifty times as long
+/// under valgrind.
 const PERF_PART: f64 = 0.5;
 const VALGRIND_PART: f64 = 0.02;
 
@@ -36,8 +37,8 @@ impl Counter {
         found.ok_or_else(|| "neither perf nor valgrind counts instructions on this machine".into())
     }
 
-    /// The instructions of the second half of the work: those of all, less those of a run with half of it. So what the program
-    /// does once, such as to load and to start threads, does not count.
+    /// The instructions of the second half of the work: those of all, less those of a run with half
+    /// of it. So what the program does once, such as to load and to start threads, does not count.
     pub(crate) fn count(self, work: Measurement, program: &Path, limit: Duration) -> Result<f64> {
         let part = match self {
             Counter::Perf => PERF_PART,

@@ -21,8 +21,8 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
-    /// All awaited tasks are inside. Only the submitter waits for this: with thousands of tasks inside, a wake-up of all of
-    /// them at each arrival would be what is measured.
+    /// All awaited tasks are inside. Only the submitter waits for this: with thousands of tasks
+    /// inside, a wake-up of all of them at each arrival would be what is measured.
     complete: Condvar,
     opened: Condvar,
 }

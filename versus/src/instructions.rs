@@ -1,5 +1,6 @@
-//! The instructions of single operations, which no other program on the machine disturbs, and which change only with the code:
-//! `versus instructions`. Those of elastipool are compared with the file of the repository.
+//! The instructions of single operations, which no other program on the machine disturbs, and which
+//! change only with the code: `versus instructions`. Those of elastipool are compared with the file
+//! of the repository.
 //!
 //! The operations are a program of their own, `bin/operations.rs`, which this one builds.
 
@@ -19,14 +20,17 @@ use crate::counter::Counter;
 use crate::report::{align_right, table};
 use crate::{Result, beside_the_program, child};
 
-/// How often the operation is run. What happens once is in both counts: the figure is their difference, for one operation.
+/// How often the operation is run. What happens once is in both counts: the figure is their
+/// difference, for one operation.
 const COUNTS: [u64; 2] = [2_000, 12_000];
 
-/// The least of so many counts is taken: a worker that finds nothing for a moment, and looks again, adds up to one percent.
+/// The least of so many counts is taken: a worker that finds nothing for a moment, and looks again,
+/// adds up to one percent.
 const REPETITIONS: u32 = 3;
 
-/// An operation that needs more instructions than the file says is an error, beyond this part of them. A part of an operation, which is
-/// a difference of two counts, may grow by this part of the whole.
+/// An operation that needs more instructions than the file says is an error, beyond this part of
+/// them. A part of an operation, which is a difference of two counts, may grow by this part of the
+/// whole.
 const TOLERANCE: f64 = 0.02;
 
 /// Under valgrind an operation takes a second or two.
@@ -34,7 +38,8 @@ const LIMIT: Duration = Duration::from_secs(240);
 
 const OURS: &str = "elastipool";
 
-/// What the table shows: its name, the operation that is counted, and the one that it begins with, whose count is not its own.
+/// What the table shows: its name, the operation that is counted, and the one that it begins with,
+/// whose count is not its own.
 const ROWS: [(&str, &str, Option<&str>); 10] = [
     ("execute-inside", "execute-inside", None),
     ("execute-outside", "execute-outside", None),

@@ -1,6 +1,7 @@
 //! Rounds of tasks, of which the last one wakes the thread that waits for the round.
 //!
-//! For rounds that are too short for looks at the tally: the workers go idle in between, or the round takes a millisecond.
+//! For rounds that are too short for looks at the tally: the workers go idle in between, or the
+//! round takes a millisecond.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -15,7 +16,8 @@ pub(crate) struct Latch {
 }
 
 impl Latch {
-    /// The time of that many rounds, one after another. Each calls `start`, and ends when its latch was counted down `tasks` times.
+    /// The time of that many rounds, one after another. Each calls `start`, and ends when its latch
+    /// was counted down `tasks` times.
     pub(crate) fn rounds(rounds: u64, tasks: u64, start: impl Fn(&'static Self)) -> Duration {
         let latch = leak(Latch { left: AtomicU64::new(0), waiter: thread::current() });
         let begin = Instant::now();

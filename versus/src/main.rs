@@ -72,11 +72,13 @@ enum Command {
     /// Measures in this process
     #[command(hide = true)]
     Run(Measurement),
-    /// Compares with another commit of this repository, against the noise of that commit with itself
+    /// Compares with another commit of this repository, against the noise of that commit with
+    /// itself
     Ab(Ab),
     /// Measures the bytes of code and the seconds to compile that call sites cost
     CodeSize(CodeSize),
-    /// Counts the instructions of single operations, and compares elastipool's with versus/instructions.json
+    /// Counts the instructions of single operations, and compares elastipool's with
+    /// versus/instructions.json
     Instructions(Instructions),
     /// Simulates how long it takes until all workers of a burst run
     WakeUps(WakeUps),

@@ -31,14 +31,15 @@ use crate::{Result, child, system};
 /// The delay of the pool that is slow to start threads.
 const STALLED: Growth = Growth::Stalled(Duration::from_micros(100));
 
-/// A sample with a larger part of stolen CPU time is measured again. A quiet machine shows less than 1 %; bursts of stolen
-/// time take 10 % and more, and multiply the time of a wake-up.
+/// A sample with a larger part of stolen CPU time is measured again. A quiet machine shows less
+/// than 1 %; bursts of stolen time take 10 % and more, and multiply the time of a wake-up.
 const MAX_STOLEN: f64 = 0.02;
 
 /// How often a sample is measured before the least disturbed one is kept.
 const ATTEMPTS: u32 = 5;
 
-/// The pause before a disturbed sample is measured again: bursts of stolen time last about a second.
+/// The pause before a disturbed sample is measured again: bursts of stolen time last about a
+/// second.
 const RECOVERY: Duration = Duration::from_secs(1);
 
 #[derive(Args, Clone, Copy)]
@@ -61,8 +62,8 @@ pub(crate) struct Sample {
     /// All figures of the row.
     #[serde(flatten)]
     pub(crate) figures: BTreeMap<Figure, f64>,
-    /// The threads that the engine had, where this is not given: in rows about waiting and limits the most at any moment,
-    /// in `blocking-nothing` all that it ever started.
+    /// The threads that the engine had, where this is not given: in rows about waiting and limits
+    /// the most at any moment, in `blocking-nothing` all that it ever started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) threads: Option<u64>,
     /// The most memory that was resident, in bytes.
@@ -562,9 +563,11 @@ impl Measurement {
         Err(format!("{} cannot do {}", self.peer, self.row).into())
     }
 
-    /// Measures in a fresh process of a versus program, again if too much CPU time was stolen meanwhile.
+    /// Measures in a fresh process of a versus program, again if too much CPU time was stolen
+    /// meanwhile.
     ///
-    /// Returns the sample with the least stolen time. A process that takes longer than `limit` is killed.
+    /// Returns the sample with the least stolen time. A process that takes longer than `limit` is
+    /// killed.
     pub(crate) fn run_undisturbed(self, program: &Path, limit: Duration) -> Result<Sample> {
         let mut best = self.run_in_child(program, limit)?;
         for _ in 1..ATTEMPTS {
@@ -580,7 +583,8 @@ impl Measurement {
         Ok(best)
     }
 
-    /// Measures in a fresh process: no engine finds the memory, the threads or the caches as another left them.
+    /// Measures in a fresh process: no engine finds the memory, the threads or the caches as
+    /// another left them.
     fn run_in_child(self, program: &Path, limit: Duration) -> Result<Sample> {
         let stolen = StolenTime::start()?;
         let output = self.output_of(&mut Command::new(program), limit)?;
@@ -588,7 +592,8 @@ impl Measurement {
         Ok(Sample { stolen, ..serde_json::from_slice(&output)? })
     }
 
-    /// Runs a versus program, perhaps by way of another program that is told to run it, and returns what it printed.
+    /// Runs a versus program, perhaps by way of another program that is told to run it, and returns
+    /// what it printed.
     pub(crate) fn output_of(self, command: &mut Command, limit: Duration) -> Result<Vec<u8>> {
         command.args(["run", "--row", &self.row.to_string(), "--peer", &self.peer.to_string()]);
         command.args(["--workers", &self.workers.to_string(), "--scale", &self.scale.to_string()]);

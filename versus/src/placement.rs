@@ -1,5 +1,5 @@
-//! On which CPUs the idle workers of a pool have run last: Linux wakes each there, or on an idle CPU that it looks for. Which ones they
-//! are is otherwise chance, and remains for long.
+//! On which CPUs the idle workers of a pool have run last: Linux wakes each there, or on an idle
+//! CPU that it looks for. Which ones they are is otherwise chance, and remains for long.
 
 use std::mem;
 use std::sync::Mutex;
@@ -14,8 +14,9 @@ use crate::system::{self, PinnedThread};
 /// A worker rests by then.
 const REST: Duration = Duration::from_millis(1);
 
-/// Makes so many CPUs those where the idle workers have run last, in turn. Each worker runs a task while it is pinned, and rests: to pin
-/// a thread that sleeps does not move it. Afterwards it may run anywhere.
+/// Makes so many CPUs those where the idle workers have run last, in turn. Each worker runs a task
+/// while it is pinned, and rests: to pin a thread that sleeps does not move it. Afterwards it may
+/// run anywhere.
 pub(crate) fn place_workers<P: Pool>(
     pool: &'static P,
     workers: usize,

@@ -58,7 +58,8 @@ mod imp {
         Ok(ticks.map(|ticks| Duration::from_secs_f64(ticks as f64 / per_second)))
     }
 
-    /// From now on the calling thread's sleeps end when they should, not up to 50 us later to save wake-ups.
+    /// From now on the calling thread's sleeps end when they should, not up to 50 us later to save
+    /// wake-ups.
     pub(crate) fn exact_sleeps() -> Result<()> {
         Ok(set_current_timer_slack(NonZero::new(1))?)
     }
@@ -70,7 +71,8 @@ mod imp {
         before: CpuSet,
     }
 
-    /// Moves the calling thread to one of the CPUs where it may run: the first one of them is number 0.
+    /// Moves the calling thread to one of the CPUs where it may run: the first one of them is
+    /// number 0.
     pub(crate) fn pin_to(number: usize) -> Result<PinnedThread> {
         let before = sched_getaffinity(None)?;
         let cpu = (0..CpuSet::MAX_CPU).filter(|&cpu| before.is_set(cpu)).nth(number);

@@ -1,8 +1,8 @@
 //! Counts the tasks that have run, at no one's expense.
 //!
-//! Every thread counts in a cache line of its own, which only the waiting thread reads. A shared counter, or a
-//! reference count in each closure, would go from core to core with every task: with tasks that do nothing, that
-//! would be what is measured.
+//! Every thread counts in a cache line of its own, which only the waiting thread reads. A shared
+//! counter, or a reference count in each closure, would go from core to core with every task: with
+//! tasks that do nothing, that would be what is measured.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,8 +16,8 @@ use crate::Result;
 /// More threads than most rows ever start in one process. All later ones share one more slot.
 const SLOTS: usize = 8192;
 
-/// How long the waiting thread sleeps between two looks: next to nothing of the hundred milliseconds that a row takes,
-/// and its looks take next to nothing from the cores.
+/// How long the waiting thread sleeps between two looks: next to nothing of the hundred
+/// milliseconds that a row takes, and its looks take next to nothing from the cores.
 const PAUSE: Duration = Duration::from_micros(200);
 
 /// One slow look must not make the end less exact than this.
@@ -26,7 +26,8 @@ const MAX_PAUSE: Duration = Duration::from_millis(1);
 /// Without any task in this time, an engine has lost one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A pause is at least this many times as long as a look, which takes the longer the more threads there are.
+/// A pause is at least this many times as long as a look, which takes the longer the more threads
+/// there are.
 const PAUSE_PER_LOOK: u32 = 10;
 
 static COUNTS: [CachePadded<AtomicU64>; SLOTS] =
@@ -51,8 +52,8 @@ pub(crate) fn count() {
     });
 }
 
-/// For rows of some milliseconds, once in a process, from the task that was submitted last: the waiting thread sleeps
-/// no more.
+/// For rows of some milliseconds, once in a process, from the task that was submitted last: the
+/// waiting thread sleeps no more.
 pub(crate) fn end_is_near() {
     END_IS_NEAR.store(true, Ordering::SeqCst);
     // If it does not wait yet, it will see it before it does.
@@ -68,7 +69,8 @@ pub(crate) fn total() -> u64 {
     own + SHARED.load(Ordering::Acquire)
 }
 
-/// Waits until so many have run, in the same way for all engines. Only for the thread that measures.
+/// Waits until so many have run, in the same way for all engines. Only for the thread that
+/// measures.
 pub(crate) fn wait_for(expected: u64) -> Result<()> {
     WAITER.get_or_init(thread::current);
     let look = Instant::now();

@@ -1,5 +1,5 @@
-//! How long it takes until all workers run a task each, by the rule that says who wakes whom. A simulation: the machines that
-//! the rows are measured on have two CPUs.
+//! How long it takes until all workers run a task each, by the rule that says who wakes whom. A
+//! simulation: the machines that the rows are measured on have two CPUs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -36,7 +36,8 @@ const BEFORE: Rule = Rule { submitter: 2, worker: 2 };
 /// The submitter wakes one worker, and each woken worker two others when it has taken its task.
 const NOW: Rule = Rule { submitter: 1, worker: 2 };
 
-/// Returns when the last of `workers` idle workers runs. A worker wakes others before it runs its task.
+/// Returns when the last of `workers` idle workers runs. A worker wakes others before it runs its
+/// task.
 fn time_until_all_run(workers: usize, rule: Rule, WakeUps { latency, call }: &WakeUps) -> u64 {
     // When threads that may wake others run, and how many they may wake. The earliest first.
     let mut running = BinaryHeap::from([Reverse((0, rule.submitter))]);

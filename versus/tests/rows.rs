@@ -1,4 +1,5 @@
-//! Every row runs with every engine that can do it, at a thousandth of its size. How long it takes is not looked at.
+//! Every row runs with every engine that can do it, at a thousandth of its size. How long it takes
+//! is not looked at.
 
 use std::fs;
 use std::path::Path;

@@ -1,9 +1,12 @@
-//! `cargo xtask examples`: the documentation of each public type, function, constant and method has an example.
+//! `cargo xtask examples`: the documentation of each public type, function, constant and method has
+//! an example.
 //!
-//! The compiler's lint `missing_doc_code_examples` skips items that are exported from private modules, which nearly all of
-//! this crate's are. So this reads what rustdoc knows, in its JSON format. `cargo test --doc` runs the examples.
+//! The compiler's lint `missing_doc_code_examples` skips items that are exported from private
+//! modules, which nearly all of this crate's are. So this reads what rustdoc knows, in its JSON
+//! format. `cargo test --doc` runs the examples.
 //!
-//! It also sees that the search of the documentation finds the methods by their names in other crates.
+//! It also sees that the search of the documentation finds the methods by their names in other
+//! crates.
 
 use std::collections::HashSet;
 use std::fs;
@@ -35,7 +38,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("get_idle_worker_count", "ThreadPool::idle_worker_count"),
 ];
 
-/// Lists the public items without an example, and the missing aliases. Returns whether there is neither.
+/// Lists the public items without an example, and the missing aliases. Returns whether there is
+/// neither.
 pub(crate) fn run() -> bool {
     let root = root();
     let target = root.join("target/examples");

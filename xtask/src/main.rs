@@ -1,5 +1,5 @@
-//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`, `cargo xtask names`,
-//! `cargo xtask rooms`, `cargo xtask examples` and `cargo xtask weight`.
+//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`,
+//! `cargo xtask names`, `cargo xtask rooms`, `cargo xtask examples` and `cargo xtask weight`.
 //!
 //! All run in CI; nothing here is published.
 
@@ -60,8 +60,9 @@ fn root() -> PathBuf {
     here.parent().expect("this package is a folder of the workspace").to_owned()
 }
 
-/// A command that builds and runs the models of the workspace at `root`. Optimised, since a model runs
-/// thousands of times, and in a folder of its own, since its flags would rebuild everything else.
+/// A command that builds and runs the models of the workspace at `root`. Optimised, since a model
+/// runs thousands of times, and in a folder of its own, since its flags would rebuild everything
+/// else.
 fn models_command(root: &Path, target: &Path, flags: &str) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command

@@ -1,5 +1,5 @@
-//! Checks that a name means one thing: a type is defined once, `Type::name` in a comment exists, and so do the test that judges a
-//! mutant, and the functions in the walks of `CONTRIBUTING.md`.
+//! Checks that a name means one thing: a type is defined once, `Type::name` in a comment exists,
+//! and so do the test that judges a mutant, and the functions in the walks of `CONTRIBUTING.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
@@ -31,7 +31,8 @@ pub(crate) fn run() -> bool {
     faults.is_empty()
 }
 
-/// The types that two files define, or one file twice. Those of functions and tests are left out, and the stand-ins of models.
+/// The types that two files define, or one file twice. Those of functions and tests are left out,
+/// and the stand-ins of models.
 fn twice(sources: &[Source]) -> Vec<String> {
     let mut places: BTreeMap<&str, BTreeSet<&Path>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !is_test(source)) {
@@ -103,7 +104,8 @@ fn exists(by: &By, root: &Path, sources: &[Source], tests: &[Source]) -> bool {
     }
 }
 
-/// Whether it has a function whose name contains the last part of `name`, as cargo compares them, or is the module of that name.
+/// Whether it has a function whose name contains the last part of `name`, as cargo compares them,
+/// or is the module of that name.
 fn has_test(source: &Source, name: &str) -> bool {
     let part = name.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default();
     let is_of_module = source.path.with_extension("").iter().any(|folder| folder == part);

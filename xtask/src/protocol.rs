@@ -1,5 +1,6 @@
-//! Checks the pages of the protocol against the sources: each race is described once and has a row in the table, the code, models and
-//! mutants that the table names exist, and so do the races that comments and mutants name.
+//! Checks the pages of the protocol against the sources: each race is described once and has a row
+//! in the table, the code, models and mutants that the table names exist, and so do the races that
+//! comments and mutants name.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs;

@@ -1,9 +1,11 @@
-//! Checks that the folders of `src` are rooms: each file names only its own room and those below it, the public modules name the
-//! scheduler by its doors only, and no circle is among these. Methods stand in the room of their type. Prints how large each room's
-//! interface is, and of the rooms that are named what others use.
+//! Checks that the folders of `src` are rooms: each file names only its own room and those below
+//! it, the public modules name the scheduler by its doors only, and no circle is among these.
+//! Methods stand in the room of their type. Prints how large each room's interface is, and of the
+//! rooms that are named what others use.
 //!
-//! Reads the paths of the code as text, in a `use` or inline, without comments, unit tests and models. A method is called without its
-//! room's name. So it is of the interface if a file of another room calls one of its name, and no other room has one of that name.
+//! Reads the paths of the code as text, in a `use` or inline, without comments, unit tests and
+//! models. A method is called without its room's name. So it is of the interface if a file of
+//! another room calls one of its name, and no other room has one of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +13,8 @@ use std::path::{Path, PathBuf};
 use crate::names::{is_test, sources, types};
 use crate::root;
 
-/// The rooms and the files of plain data, from the lowest to the highest. All other modules are public, and stand above them.
+/// The rooms and the files of plain data, from the lowest to the highest. All other modules are
+/// public, and stand above them.
 pub(crate) const ROOMS: [&str; 19] = [
     "sync", "error", "growth", "priority", "stats", "report", "queue", "task", "waker", "crew",
     "thread", "flight", "keeper", "observe", "views", "sched", "sizing", "submit", "wait",
@@ -226,7 +229,8 @@ fn expand<'a>(prefix: &str, text: &'a str, paths: &mut Vec<String>) -> &'a str {
     }
 }
 
-/// Adds the methods that are visible in the whole crate, have their names alone, and are called in other rooms.
+/// Adds the methods that are visible in the whole crate, have their names alone, and are called in
+/// other rooms.
 fn add_methods<'a>(
     files: &'a [Code],
     interfaces: &mut BTreeMap<&'a str, BTreeMap<String, BTreeSet<&'a str>>>,

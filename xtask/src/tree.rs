@@ -11,7 +11,8 @@ use toml::{Table, Value};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tree {
     Complete,
-    /// Without the dependencies of tests, benches and examples. The models need none of them, but cargo would build them all.
+    /// Without the dependencies of tests, benches and examples. The models need none of them, but
+    /// cargo would build them all.
     ForModels,
     /// As for models, but what they call loom is shuttle: random schedules instead of all.
     ForSchedules,

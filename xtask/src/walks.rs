@@ -1,6 +1,6 @@
-//! Checks the walks in `CONTRIBUTING.md`. A step names a file, then a function that the file defines. After the word "calls" it names
-//! functions, until the sentence ends: the body of the function before them must name each. So a walk that the code has left
-//! is a fault.
+//! Checks the walks in `CONTRIBUTING.md`. A step names a file, then a function that the file
+//! defines. After the word "calls" it names functions, until the sentence ends: the body of the
+//! function before them must name each. So a walk that the code has left is a fault.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,8 @@
-//! `cargo xtask weight`: the KB that a program which uses the crate has more than one which starts a thread.
+//! `cargo xtask weight`: the KB that a program which uses the crate has more than one which starts
+//! a thread.
 //!
-//! Each program is built as its user would, and stripped. The sizes are compared with those of the file `weight.toml`.
+//! Each program is built as its user would, and stripped. The sizes are compared with those of the
+//! file `weight.toml`.
 
 use std::env::consts::EXE_EXTENSION;
 use std::fs;
@@ -41,7 +43,8 @@ const PROGRAMS: [(&str, &str); 3] = [
     ),
 ];
 
-/// Prints what the programs weigh. Returns whether none weighs more than the file says. `--update` writes the file.
+/// Prints what the programs weigh. Returns whether none weighs more than the file says. `--update`
+/// writes the file.
 pub(crate) fn run(arguments: &[String]) -> bool {
     let root = root();
     let file = root.join("xtask/weight.toml");

@@ -1,5 +1,5 @@
-//! Parses every `Cargo.toml` below some folders, and stops at the first that is broken: tasks that find
-//! more tasks, and belong together.
+//! Parses every `Cargo.toml` below some folders, and stops at the first that is broken: tasks that
+//! find more tasks, and belong together.
 //!
 //! ```text
 //! cargo run --release -p demos --bin manifests                    # what cargo has downloaded
@@ -7,10 +7,12 @@
 //! ```
 //!
 //! It shows
-//! - a [`TaskGroup`] whose tasks submit tasks to the same group: each folder is a task, which submits one for
-//!   each folder and manifest that it finds there (`Search::folder`). One wait is for all of them,
-//! - a limit that is the group's and not the pool's: it bounds how many files and folders are open at a time.
-//!   If a task of the full group submits another, that one waits in line, and its submitter continues,
+//! - a [`TaskGroup`] whose tasks submit tasks to the same group: each folder is a task, which
+//!   submits one for each folder and manifest that it finds there (`Search::folder`). One wait is
+//!   for all of them,
+//! - a limit that is the group's and not the pool's: it bounds how many files and folders are open
+//!   at a time. If a task of the full group submits another, that one waits in line, and its
+//!   submitter continues,
 //! - the first error, which cancels the rest; or, with `--keep-going`, all of them.
 
 use std::env;
@@ -91,8 +93,8 @@ impl Search {
         read: impl FnOnce(&Search, &Path) -> Result<(), Failure> + Send + 'static,
     ) {
         let search = self.clone();
-        // After a failure the group takes no more tasks. Then there is nothing left to do for this one, and
-        // the waiter of the group gets the failure.
+        // After a failure the group takes no more tasks. Then there is nothing left to do for this
+        // one, and the waiter of the group gets the failure.
         let _ = self.group.execute(move || read(&search, &path));
     }
 
@@ -177,7 +179,8 @@ fn search(args: Args) -> (String, Vec<GroupError<Failure>>) {
     (summary, failures)
 }
 
-/// Where cargo keeps the packages that it has downloaded. Their own manifests were written by cargo: none is broken.
+/// Where cargo keeps the packages that it has downloaded. Their own manifests were written by
+/// cargo: none is broken.
 fn default_folder() -> Result<PathBuf, String> {
     let home = env::var_os("HOME").or_else(|| env::var_os("USERPROFILE"));
     let in_home = home.map(|home| Path::new(&home).join(".cargo"));

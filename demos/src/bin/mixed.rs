@@ -1,4 +1,5 @@
-//! How late requests run beside a backlog of long closures: in one pool as it is, and with one worker reserved for them.
+//! How late requests run beside a backlog of long closures: in one pool as it is, and with one
+//! worker reserved for them.
 //!
 //! ```text
 //! cargo run --release -p demos --bin mixed                             # tables only
@@ -6,11 +7,11 @@
 //! ```
 //!
 //! It shows
-//! - futures beside closures: a request sleeps for a millisecond at a time, as if it waited for a socket. How late it runs
-//!   each time is what a client notices,
+//! - futures beside closures: a request sleeps for a millisecond at a time, as if it waited for a
+//!   socket. How late it runs each time is what a client notices,
 //! - that a woken future waits for a running closure at most, however many closures are queued,
-//! - [views](ThreadPool::view): with [`reserve`](elastipool::ViewBuilder::reserve) on the requests' view, the closures
-//!   never occupy the last worker, so a request waits for none of them,
+//! - [views](ThreadPool::view): with [`reserve`](elastipool::ViewBuilder::reserve) on the requests'
+//!   view, the closures never occupy the last worker, so a request waits for none of them,
 //! - that the closures run as before: as many at a time, in the same order.
 
 use std::error::Error;
@@ -164,7 +165,8 @@ fn feed(pool: &ThreadPool, millis: u64, end: &Arc<AtomicBool>, ended: &Arc<Atomi
     });
 }
 
-/// Computes for about that many milliseconds. Not until a time: a closure that loses its CPU would then do less.
+/// Computes for about that many milliseconds. Not until a time: a closure that loses its CPU would
+/// then do less.
 fn compute(millis: u64) {
     let step = |x: u64, _| x.wrapping_mul(0x5851_f42d_4c95_7f2d).rotate_left(17);
     black_box((0..millis * 850_000).fold(black_box(millis), step));

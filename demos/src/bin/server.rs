@@ -1,4 +1,5 @@
-//! A hyper server on one pool: it runs the accept loop, the connections and the work of the requests. No other runtime.
+//! A hyper server on one pool: it runs the accept loop, the connections and the work of the
+//! requests. No other runtime.
 //!
 //! ```text
 //! cargo run --release -p demos --bin server
@@ -6,10 +7,12 @@
 //! ```
 //!
 //! It shows
-//! - futures and closures on the same workers: connections are futures, and a request awaits the handle of a closure,
+//! - futures and closures on the same workers: connections are futures, and a request awaits the
+//!   handle of a closure,
 //! - I/O by a reactor crate: a thread of async-io waits for sockets and wakes the futures,
 //! - `hyper::rt::Executor`: with `--http2`, hyper spawns a future for each request on the pool,
-//! - an orderly end: after SIGTERM or SIGINT each request that was sent gets its answer, and all threads are joined.
+//! - an orderly end: after SIGTERM or SIGINT each request that was sent gets its answer, and all
+//!   threads are joined.
 //!
 //! `docs/servers.md` in the repository describes the shutdown step by step.
 
@@ -49,8 +52,8 @@ struct Args {
     /// Speaks HTTP/2 (without TLS) instead of HTTP/1
     #[arg(long)]
     http2: bool,
-    /// Milliseconds for which it goes on after the signal: requests that clients send before they can know of it arrive in
-    /// this time
+    /// Milliseconds for which it goes on after the signal: requests that clients send before they
+    /// can know of it arrive in this time
     #[arg(long, default_value_t = 250)]
     grace: u64,
     /// Seconds that requests may take after that: a client may never send the rest of one
@@ -91,8 +94,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     }
     thread::sleep(Duration::from_millis(args.grace));
     drop(end);
-    // The accept loop and the connections have handles of the pool, so it stays open for their requests until all have
-    // ended. Then no handle is left, and the threads exit.
+    // The accept loop and the connections have handles of the pool, so it stays open for their
+    // requests until all have ended. Then no handle is left, and the threads exit.
     let patience = Duration::from_secs(args.patience);
     if !pool.shutdown_join_timeout(patience) {
         eprintln!("some requests have not ended within {patience:?}");
@@ -136,7 +139,8 @@ impl Server {
         let service = service_fn(move |request| self.clone().answer(request));
         let io = FuturesIo::new(stream);
         let result = if is_http2 {
-            // The pool is hyper's executor: it polls the requests of one connection at the same time.
+            // The pool is hyper's executor: it polls the requests of one connection at the same
+            // time.
             let connection = http2::Builder::new(pool).serve_connection(io, service);
             run(connection, |connection| connection.graceful_shutdown(), ended).await
         } else {
@@ -173,7 +177,8 @@ impl Server {
     }
 }
 
-/// Runs a connection to its end. Once the server ends, the connection finishes its requests and closes.
+/// Runs a connection to its end. Once the server ends, the connection finishes its requests and
+/// closes.
 async fn run<C: Future<Output = hyper::Result<()>>>(
     connection: C,
     graceful_shutdown: fn(Pin<&mut C>),
@@ -189,8 +194,8 @@ async fn run<C: Future<Output = hyper::Result<()>>>(
     }
 }
 
-/// Returns the whole body, or `None` if it is too large. Reads that one to its end too: many clients look at the response
-/// only then.
+/// Returns the whole body, or `None` if it is too large. Reads that one to its end too: many
+/// clients look at the response only then.
 async fn read(mut body: Incoming) -> hyper::Result<Option<Vec<u8>>> {
     let (mut bytes, mut length) = (Vec::new(), 0);
     while let Some(frame) = future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await

@@ -6,10 +6,12 @@
 //! ```
 //!
 //! It shows
-//! - `pool.evaluate(..).await` in place of `tokio::task::spawn_blocking(..).await`: the handle is a plain future,
-//! - what the pool has in addition: a size of its own for this kind of work, threads that end when they are idle,
-//! - an orderly end: after SIGTERM or SIGINT each request that was sent gets its answer. Then the runtime ends, and then
-//!   the pool is joined.
+//! - `pool.evaluate(..).await` in place of `tokio::task::spawn_blocking(..).await`: the handle is a
+//!   plain future,
+//! - what the pool has in addition: a size of its own for this kind of work, threads that end when
+//!   they are idle,
+//! - an orderly end: after SIGTERM or SIGINT each request that was sent gets its answer. Then the
+//!   runtime ends, and then the pool is joined.
 //!
 //! `docs/servers.md` in the repository describes the shutdown step by step.
 
@@ -48,8 +50,8 @@ struct Args {
     /// Closures that run at the same time
     #[arg(long, default_value_t = 64)]
     workers: usize,
-    /// Milliseconds for which it goes on after the signal: requests that clients send before they can know of it arrive in
-    /// this time
+    /// Milliseconds for which it goes on after the signal: requests that clients send before they
+    /// can know of it arrive in this time
     #[arg(long, default_value_t = 250)]
     grace: u64,
     /// Seconds that requests may take after that: a client may never send the rest of one
@@ -69,7 +71,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let pool = pool.try_build()?;
     let runtime = Runtime::new()?;
     let is_answered = runtime.block_on(serve(&args, pool.clone()))?;
-    // Its tasks have handles of the pool, so it goes first. Both calls block: neither belongs in a task.
+    // Its tasks have handles of the pool, so it goes first. Both calls block: neither belongs in a
+    // task.
     let patience = Duration::from_secs(args.patience);
     runtime.shutdown_timeout(patience);
     if !is_answered || !pool.shutdown_join_timeout(patience) {
@@ -175,8 +178,8 @@ impl App {
     }
 }
 
-/// Returns the whole body, or `None` if it is too large. Reads that one to its end too: many clients look at the response
-/// only then.
+/// Returns the whole body, or `None` if it is too large. Reads that one to its end too: many
+/// clients look at the response only then.
 async fn read(mut body: Incoming) -> hyper::Result<Option<Vec<u8>>> {
     let (mut bytes, mut length) = (Vec::new(), 0);
     while let Some(frame) = future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await

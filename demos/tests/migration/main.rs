@@ -1,5 +1,5 @@
-//! The programs of `docs/migration.md` compile and run, before and after the move, and the page shows exactly their
-//! difference.
+//! The programs of `docs/migration.md` compile and run, before and after the move, and the page
+//! shows exactly their difference.
 
 mod orx_on_the_pool;
 mod rayon_side_by_side;

@@ -1,4 +1,5 @@
-//! rayon's parallel iterators beside the pool: the pattern that deadlocks, and the ways out that the page names.
+//! rayon's parallel iterators beside the pool: the pattern that deadlocks, and the ways out that
+//! the page names.
 
 use std::thread;
 use std::time::Duration;

@@ -159,8 +159,9 @@ fn a_moment_in_which_a_herd_sleeps_is_no_reason_for_many_more() {
     assert!((34..40).contains(&next), "{next}");
 }
 
-/// Nothing has run while the process was stopped, or its group had used its quota: then its threads wait for a CPU, or sleep as
-/// before. Busy processes beside it take CPUs, and its threads wait for them.
+/// Nothing has run while the process was stopped, or its group had used its quota: then its threads
+/// wait for a CPU, or sleep as before. Busy processes beside it take CPUs, and its threads wait for
+/// them.
 #[test]
 fn threads_without_a_cpu_are_no_reason_for_more() {
     let mut controller = Controller::default();

@@ -146,7 +146,8 @@ fn waiting_submitters_are_granted_permits_in_order() {
     }
 }
 
-/// Calls `test` with two submitters, and as many free permits: the first submitter has been granted one, and wakes up.
+/// Calls `test` with two submitters, and as many free permits: the first submitter has been granted
+/// one, and wakes up.
 fn while_one_wakes_up(test: impl Fn(&Sizes, &Capacity, [Granted; 2])) {
     let (sizes, capacity) = full(2);
     let mut waiting = std::array::from_fn(|_| wait(&capacity, &sizes));

@@ -73,7 +73,8 @@ fn a_poll_wakes_two_that_need_each_other() {
     TASK_NANOS.set(before);
 }
 
-/// A future wakes another one and waits for it in the same poll, unseen by the pool: the keeper tells another worker.
+/// A future wakes another one and waits for it in the same poll, unseen by the pool: the keeper
+/// tells another worker.
 #[test]
 fn a_poll_waits_for_another_that_it_wakes() {
     explore(0, || {
@@ -145,7 +146,8 @@ fn a_poll_wakes_another_in_a_region() {
 /// A future yields, and its worker takes a task that needs the next poll: another worker makes it.
 #[test]
 fn a_yield_versus_a_task_that_needs_it() {
-    // A worker of short tasks shares no woken futures before it runs one. That of coarse ones has put this one in line.
+    // A worker of short tasks shares no woken futures before it runs one. That of coarse ones has
+    // put this one in line.
     let before = TASK_NANOS.get();
     for (make, nanos, is_second) in [
         (crate::models::builder as fn(_, _) -> _, before, false),
@@ -174,8 +176,9 @@ fn a_yield_versus_a_task_that_needs_it() {
     TASK_NANOS.set(before);
 }
 
-/// Race 22: a future that yields in a coarse poll goes to the injector, and the worker then takes an older one from its local queue.
-/// Another thread, which is about to rest, looks at the injector before that and at the local queue after it.
+/// Race 22: a future that yields in a coarse poll goes to the injector, and the worker then takes
+/// an older one from its local queue. Another thread, which is about to rest, looks at the injector
+/// before that and at the local queue after it.
 #[test]
 fn a_coarse_yield_versus_a_look() {
     explore(3, || {

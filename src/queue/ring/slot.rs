@@ -13,7 +13,8 @@ impl<T> Slot<T> {
     }
 
     /// # Safety
-    /// The slot holds an item that is not read out again, and no other thread touches the slot during the call.
+    /// The slot holds an item that is not read out again, and no other thread touches the slot
+    /// during the call.
     #[inline]
     pub(super) unsafe fn read(&self) -> T {
         self.0.with_mut(|slot| {
@@ -23,7 +24,8 @@ impl<T> Slot<T> {
     }
 
     /// # Safety
-    /// The slot holds an item. No thread writes to the slot or reads the item out before `look` returns.
+    /// The slot holds an item. No thread writes to the slot or reads the item out before `look`
+    /// returns.
     #[inline]
     pub(super) unsafe fn peek<R>(&self, look: impl FnOnce(&T) -> R) -> R {
         self.0.with(|slot| {

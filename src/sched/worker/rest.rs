@@ -13,10 +13,12 @@ use crate::sync::parker::Signal;
 use crate::sync::spin::spin_until;
 
 impl Worker {
-    /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether there may be work.
+    /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether
+    /// there may be work.
     pub(super) fn spin_for_work(&mut self) -> bool {
         let now = self.shared.counts.load();
-        // Beside more running workers than CPUs, this one would take the CPU of a thread that has work.
+        // Beside more running workers than CPUs, this one would take the CPU of a thread that has
+        // work.
         if !self.shared.config.spins || now.running() > cpus() || !self.begin_search() {
             return false;
         }
@@ -42,7 +44,8 @@ impl Worker {
         begins
     }
 
-    /// Gives back what a resting worker does not need, and publishes the worker on the idle list. The caller looks at the queue.
+    /// Gives back what a resting worker does not need, and publishes the worker on the idle list.
+    /// The caller looks at the queue.
     pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
@@ -50,14 +53,16 @@ impl Worker {
         self.context.rest();
         let relied = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
         let relied = relied.and(self.end_search()).and(freed);
-        // Published before it returns its credit: the worker that makes the pool quiet counts as idle when the joiner returns.
+        // Published before it returns its credit: the worker that makes the pool quiet counts as
+        // idle when the joiner returns.
         self.return_credit();
-        // Race 1: published first, then looks at the queue. The look is the loop of `rest_or_leave`.
+        // Race 1: published first, then looks at the queue. The look is the loop of
+        // `rest_or_leave`.
         relied.fence(&self.shared);
     }
 
-    /// Waits on the idle list until there is or may be work. Returns why the worker has left instead: then it is off the list and no
-    /// longer counted.
+    /// Waits on the idle list until there is or may be work. Returns why the worker has left
+    /// instead: then it is off the list and no longer counted.
     pub(super) fn rest_or_leave(&mut self) -> Option<Retire> {
         let shared = Arc::clone(&self.shared);
         self.is_woken = true;
@@ -67,7 +72,8 @@ impl Worker {
         let why = loop {
             // Race 4: published first, then looks whether there are views.
             self.end_running();
-            // Race 1: if the worker stays, each running or searching worker looks at the queue when it stops.
+            // Race 1: if the worker stays, each running or searching worker looks at the queue when
+            // it stops.
             if shared.has_work() && self.withdraw(true) {
                 return None;
             }
@@ -90,8 +96,8 @@ impl Worker {
             }
         };
         self.withdraw(false);
-        // Race 1: off the list and still counted. A submitter now relies on this worker. Each change by which it stops returns the
-        // look.
+        // Race 1: off the list and still counted. A submitter now relies on this worker. Each
+        // change by which it stops returns the look.
         let is_claimed = self.search.is_some();
         let is_needed = shared.has_work() && !shared.is_above_limit(shared.counts.load());
         (!is_claimed && !is_needed && self.leave(why)).then_some(why)
@@ -109,7 +115,8 @@ impl Worker {
 
     /// Leaves if it may, and returns whether it has left. The worker is off the idle list.
     pub(super) fn leave(&mut self, why: Retire) -> bool {
-        // Before a hook that starting its successor may call: it runs no task meanwhile. The wakers of joiners find a keeper still.
+        // Before a hook that starting its successor may call: it runs no task meanwhile. The wakers
+        // of joiners find a keeper still.
         let was_running = mem::take(&mut self.is_running);
         if was_running {
             self.shared.running.finish(1);
@@ -122,16 +129,16 @@ impl Worker {
             }
             return false;
         };
-        // Race 19: what follows may call user code, whose submissions must not enter this context. The worker is no longer counted:
-        // regions have no effect on its thread either.
+        // Race 19: what follows may call user code, whose submissions must not enter this context.
+        // The worker is no longer counted: regions have no effect on its thread either.
         set_worker(None);
         // Race 1: a task may have been pushed while this worker used up the last spare capacity.
         left.and(self.end_search()).look(&self.shared);
         true
     }
 
-    /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed. Returns `false` if it stays: no more
-    /// workers may run, or search.
+    /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed.
+    /// Returns `false` if it stays: no more workers may run, or search.
     fn withdraw(&mut self, for_work: bool) -> bool {
         let Shared { counts, idle, .. } = &*self.shared;
         loop {
@@ -155,7 +162,8 @@ impl Worker {
                     let now = counts.load();
                     let may_run = now.has_spare_capacity(self.shared.run_limit(now));
                     if may_run && now.searching() < MAX_SEARCHING {
-                        // The limit was that of older counts: beside a free reserved place more may run.
+                        // The limit was that of older counts: beside a free reserved place more may
+                        // run.
                         continue;
                     }
                     return false;

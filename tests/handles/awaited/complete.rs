@@ -5,8 +5,8 @@ use std::panic::catch_unwind;
 use crate::awaited::{assert_ended_on, pool};
 use crate::common::{block, value};
 
-/// A nested poll waits for a handle. That does not concern the outer future, which then waits for something outside of
-/// the pool and counts as runnable.
+/// A nested poll waits for a handle. That does not concern the outer future, which then waits for
+/// something outside of the pool and counts as runnable.
 #[test]
 #[cfg(feature = "async")]
 fn a_completed_future_holds_its_place_after_a_nested_wait() {
@@ -30,8 +30,8 @@ fn a_completed_future_holds_its_place_after_a_nested_wait() {
     value(queued);
 }
 
-/// While `complete` drives a future, its thread is marked as an executor's. That is not meant for what it waits for, which
-/// is a task of its own.
+/// While `complete` drives a future, its thread is marked as an executor's. That is not meant for
+/// what it waits for, which is a task of its own.
 #[test]
 fn a_task_that_a_completed_future_waits_for_may_block_on_a_future() {
     fn block_on(number: u32) -> u32 {

@@ -1,4 +1,5 @@
-//! How a task ends that its waiter runs: cancelled, with a panic, in a worker that recycles, at a shutdown.
+//! How a task ends that its waiter runs: cancelled, with a panic, in a worker that recycles, at a
+//! shutdown.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -70,7 +71,8 @@ fn a_panic_of_an_awaited_task_reaches_its_handle() {
     }
 }
 
-/// Of a scope's two panics one is for the handler; here that runs where the task has run, on the thread that waits.
+/// Of a scope's two panics one is for the handler; here that runs where the task has run, on the
+/// thread that waits.
 #[test]
 fn a_panic_that_no_handle_receives_reaches_the_handler() {
     let handled = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +97,8 @@ fn a_panic_that_no_handle_receives_reaches_the_handler() {
     assert_eq!(*handled.lock().unwrap(), [("later", place)]);
 }
 
-/// It is recycled where it has no task: all of those that it has run on top of each other come to their end first.
+/// It is recycled where it has no task: all of those that it has run on top of each other come to
+/// their end first.
 #[test]
 fn awaited_tasks_count_for_the_task_quota() {
     let pool = builder(1).max_tasks_per_worker(3).build();

@@ -36,7 +36,8 @@ fn noting() -> (Trigger, Noting, Arc<Mutex<Vec<Place>>>) {
     (trigger, Noting { polls: Arc::clone(&polls), triggered }, polls)
 }
 
-/// After its first poll it is queued as others are: another thread wakes it, and another worker polls it.
+/// After its first poll it is queued as others are: another thread wakes it, and another worker
+/// polls it.
 #[test]
 fn a_future_that_has_to_wait_after_its_first_poll_goes_on_as_others_do() {
     let pool = pool(1);
@@ -57,8 +58,8 @@ fn a_future_that_has_to_wait_after_its_first_poll_goes_on_as_others_do() {
     assert_ended_on(2, &pool, 2);
 }
 
-/// Its entry is in the injector, and the only worker is the one that waits. It is woken and ends while that entry is
-/// there.
+/// Its entry is in the injector, and the only worker is the one that waits. It is woken and ends
+/// while that entry is there.
 #[test]
 fn a_future_is_woken_while_its_entry_is_in_the_queue() {
     for capacity in [None, Some(2)] {
@@ -148,8 +149,9 @@ fn a_future_that_is_cancelled_after_its_first_poll_settles_its_waiter() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// While the waiter polls the future, its entry in the queue is skipped by another worker. Then it has to wait, and
-/// nothing can wake it: it is dropped when the poll has ended. A task is still in flight, the waiter.
+/// While the waiter polls the future, its entry in the queue is skipped by another worker. Then it
+/// has to wait, and nothing can wake it: it is dropped when the poll has ended. A task is still in
+/// flight, the waiter.
 #[test]
 fn a_join_waits_for_a_task_whose_awaited_future_ends_in_the_moment_of_its_first_poll() {
     let pool = pool(2);

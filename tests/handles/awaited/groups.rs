@@ -66,8 +66,8 @@ impl Crowd {
     }
 }
 
-/// Workers take the group's tasks while one waits for it and takes them as well. Half of them are submitted by others of
-/// the group.
+/// Workers take the group's tasks while one waits for it and takes them as well. Half of them are
+/// submitted by others of the group.
 #[test]
 fn the_limit_of_a_group_holds_for_those_that_its_waiter_runs() {
     for (size, limit) in [(1, 1), (2, 1), (3, 1), (3, 2)] {
@@ -99,7 +99,8 @@ fn the_limit_of_a_group_holds_for_those_that_its_waiter_runs() {
     }
 }
 
-/// A group of limit one whose task runs on another worker has nothing for its waiter to run until that task has ended.
+/// A group of limit one whose task runs on another worker has nothing for its waiter to run until
+/// that task has ended.
 #[test]
 fn a_waiter_runs_no_task_that_its_group_has_not_admitted() {
     let pool = pool(2);
@@ -177,8 +178,8 @@ fn errors_of_tasks_that_the_waiter_runs_end_the_group() {
     assert_eq!((stats.completed, stats.panicked, stats.cancelled), (7, 1, 10));
 }
 
-/// A group is over when it is quiet for a moment: what comes after that the waiter does not depend on. Here that comes in
-/// the same moment, and needs the waiter.
+/// A group is over when it is quiet for a moment: what comes after that the waiter does not depend
+/// on. Here that comes in the same moment, and needs the waiter.
 #[test]
 fn a_waiter_runs_nothing_that_comes_after_its_group_was_quiet() {
     use std::future::IntoFuture;

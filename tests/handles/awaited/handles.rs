@@ -127,7 +127,8 @@ fn a_tree_of_tasks_costs_no_thread() {
     }
 }
 
-/// A task that another worker runs is waited for in a region: at most one thread more for each worker.
+/// A task that another worker runs is waited for in a region: at most one thread more for each
+/// worker.
 #[test]
 fn a_tree_of_tasks_on_several_workers_ends() {
     for order in ORDERS {

@@ -1,7 +1,7 @@
 //! A thread that waits for a task runs it (law 10): that very task, and no other.
 //!
-//! A worker does so for handles, scopes and groups of its own pool, any other thread for scopes only. Where it can be, the
-//! pool has one worker: then there is no other that could run the task.
+//! A worker does so for handles, scopes and groups of its own pool, any other thread for scopes
+//! only. Where it can be, the pool has one worker: then there is no other that could run the task.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
-//! Waits inside another crate's executor. The awaited task does not run on the waiter's stack, where it would be inside that
-//! executor too.
+//! Waits inside another crate's executor. The awaited task does not run on the waiter's stack,
+//! where it would be inside that executor too.
 
 use futures_executor::block_on;
 

@@ -9,8 +9,8 @@ use crate::awaited::{assert_ended_on, at_work, in_task, pool};
 use crate::common::{Gate, value};
 use elastipool::{JoinHandle, ThreadPool};
 
-/// The worker waits for a task that another one runs; there are others before and after it in the queue, which another
-/// worker runs meanwhile. All of them take a lock that the waiting task holds.
+/// The worker waits for a task that another one runs; there are others before and after it in the
+/// queue, which another worker runs meanwhile. All of them take a lock that the waiting task holds.
 #[test]
 fn a_worker_runs_no_other_task_than_the_awaited_one() {
     let pool = pool(2);

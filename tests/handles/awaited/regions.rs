@@ -132,7 +132,8 @@ fn a_worker_that_waits_in_a_region_comes_back_for_the_task() {
     }
 }
 
-/// The limit is for what others may never end. Here the pool itself ends the wait, if it has a worker for that.
+/// The limit is for what others may never end. Here the pool itself ends the wait, if it has a
+/// worker for that.
 #[test]
 fn a_wait_for_the_own_pool_in_a_region_is_not_limited_by_max_blocked() {
     for max_blocked in [0, 1] {
@@ -179,8 +180,9 @@ impl<F: FnMut()> Drop for OnDrop<F> {
     }
 }
 
-/// Where tasks run that a destructor waits for while its thread unwinds: by a handle, by a scope and by a group; the first
-/// two only if the thread is a worker. They find themselves not panicking.
+/// Where tasks run that a destructor waits for while its thread unwinds: by a handle, by a scope
+/// and by a group; the first two only if the thread is a worker. They find themselves not
+/// panicking.
 fn waits_while_unwinding(pool: &ThreadPool) -> Vec<ThreadId> {
     let places = Mutex::new(Vec::new());
     let note = || {

@@ -71,7 +71,8 @@ fn accepted_in_a_row(pool: &ThreadPool) -> usize {
     accepted
 }
 
-/// Whether or not the first have been started when the last ones come, and by new workers or idle ones.
+/// Whether or not the first have been started when the last ones come, and by new workers or idle
+/// ones.
 #[test]
 fn without_capacity_as_many_tasks_as_workers_are_accepted_in_a_row() {
     for (core_size, max_size) in [(0, 1), (1, 1), (0, 2), (1, 3), (4, 4)] {

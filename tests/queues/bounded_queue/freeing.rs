@@ -27,7 +27,8 @@ fn a_canceller_frees_the_permit_of_a_queued_task() {
 /// Submits a task without waiting for capacity, and cancels it. `false` if there is none.
 type Cancelled = fn(&ThreadPool) -> bool;
 
-/// Beside a busy worker the memory of cancelled tasks is bounded: as many as the capacity leave their entries without a permit.
+/// Beside a busy worker the memory of cancelled tasks is bounded: as many as the capacity leave
+/// their entries without a permit.
 #[test]
 fn entries_of_cancelled_tasks_do_not_pile_up() {
     let kinds: &[Cancelled] = &[
@@ -157,7 +158,8 @@ fn a_worker_that_enters_a_region_frees_capacity() {
     leaves.wait_for(1);
     wait_until("the other worker is free", || pool.idle_worker_count() == 1);
     pool.try_execute(|| ()).expect("a worker is free");
-    // Back at work: as many as may be are running, and the other worker, which is idle, frees no capacity.
+    // Back at work: as many as may be are running, and the other worker, which is idle, frees no
+    // capacity.
     leaves.open();
     ends.wait_for(1);
     wait_until("it runs alone", || pool.stats().active == 1 && pool.idle_worker_count() == 1);

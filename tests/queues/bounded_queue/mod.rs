@@ -1,5 +1,6 @@
-//! A bounded queue: which tasks it accepts, which submitters wait for capacity and in which order, which tasks it hands
-//! back, and that no worker waits for itself. (With threads refused: `law_07_refusal_proof`.)
+//! A bounded queue: which tasks it accepts, which submitters wait for capacity and in which order,
+//! which tasks it hands back, and that no worker waits for itself. (With threads refused:
+//! `law_07_refusal_proof`.)
 
 use crate::common;
 
@@ -109,7 +110,8 @@ impl<T: Send + 'static> Submitter<T> {
     }
 }
 
-/// Checks that the pool accepts `max_size` tasks that run and `capacity` tasks that wait, no more and no less.
+/// Checks that the pool accepts `max_size` tasks that run and `capacity` tasks that wait, no more
+/// and no less.
 #[track_caller]
 fn assert_capacity(pool: &ThreadPool, capacity: usize) {
     assert!(pool.join_timeout(LIMIT));

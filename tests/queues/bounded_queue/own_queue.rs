@@ -119,7 +119,8 @@ fn tasks_that_submit_to_their_full_queue_need_a_bounded_number_of_threads() {
     }
 }
 
-/// As many workers as `max_size` wait for capacity, here one. What the next one submits is accepted above it.
+/// As many workers as `max_size` wait for capacity, here one. What the next one submits is accepted
+/// above it.
 #[test]
 fn a_task_is_accepted_above_capacity_if_as_many_workers_wait_as_may_run() {
     let pool = pool(1, 0);

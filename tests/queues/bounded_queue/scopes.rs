@@ -1,4 +1,5 @@
-//! Scopes that a thread outside opens beside busy workers: it runs their tasks, whose entries stay in the queue.
+//! Scopes that a thread outside opens beside busy workers: it runs their tasks, whose entries stay
+//! in the queue.
 
 use std::sync::Arc;
 

@@ -159,7 +159,8 @@ fn submitters_that_wait_sleep() {
     assert_eq!(pool.stats().completed, 5);
 }
 
-/// More submitters than capacity for a while: each is admitted, and never more tasks are queued than may be.
+/// More submitters than capacity for a while: each is admitted, and never more tasks are queued
+/// than may be.
 #[test]
 fn a_crowd_of_submitters_is_served() {
     for (max_size, capacity) in [(1, 0), (2, 0), (1, 1), (2, 3)] {

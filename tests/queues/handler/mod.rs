@@ -1,5 +1,5 @@
-//! Handlers: one function, many arguments. A call is a task like any other: where it is refused, counted, given back
-//! and dropped, and in which order it comes. (What it costs: `allocations.rs`.)
+//! Handlers: one function, many arguments. A call is a task like any other: where it is refused,
+//! counted, given back and dropped, and in which order it comes. (What it costs: `allocations.rs`.)
 
 use crate::common;
 

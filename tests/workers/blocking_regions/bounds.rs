@@ -19,7 +19,8 @@ fn a_region_starts_no_thread_if_nothing_is_queued() {
         value(task);
         assert!(pool.join_timeout(LIMIT));
     }
-    // A submitter that is slow finds its task's worker in the region, and may start one for nothing: rarely.
+    // A submitter that is slow finds its task's worker in the region, and may start one for
+    // nothing: rarely.
     let started = pool.stats().threads_started;
     assert!(started < 10, "{started} threads for 40 regions");
 }

@@ -148,7 +148,8 @@ fn a_stop_hook_may_wait_for_a_task_of_its_pool() {
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
 
-/// A future that yields has nothing to wait for: its worker stays runnable, though a task is queued.
+/// A future that yields has nothing to wait for: its worker stays runnable, though a task is
+/// queued.
 #[test]
 fn a_completion_that_yields_is_in_no_region() {
     let pool = ThreadPool::new(1, 1, HOUR);

@@ -1,5 +1,6 @@
-//! Blocking regions: a worker that waits does not count as runnable, so another one may run instead. When
-//! it comes back, the pool soon has as many as before. (With threads refused: `law_07_refusal_proof`.)
+//! Blocking regions: a worker that waits does not count as runnable, so another one may run
+//! instead. When it comes back, the pool soon has as many as before. (With threads refused:
+//! `law_07_refusal_proof`.)
 
 use crate::common;
 
@@ -22,7 +23,8 @@ fn running(pool: &ThreadPool) -> usize {
     stats.workers - stats.blocked - stats.idle
 }
 
-/// The pool can run as many tasks at once as it may, and has kept no worker busy with anything else.
+/// The pool can run as many tasks at once as it may, and has kept no worker busy with anything
+/// else.
 #[track_caller]
 fn assert_is_itself_again(pool: &ThreadPool) {
     assert!(pool.join_timeout(LIMIT));

@@ -26,14 +26,16 @@ fn the_pool_goes_back_to_max_size_after_regions() {
             wait_until("all are idle", || running(&pool) == 0);
         }
         assert!(pool.current_worker_count() >= core_size);
-        // No worker is started while one is idle, or while `max_size` are not blocked; and none has left.
+        // No worker is started while one is idle, or while `max_size` are not blocked; and none has
+        // left.
         let started = pool.stats().threads_started;
         assert!(started <= 2 * max_size + 4, "{started} threads for {} regions", max_size + 4);
         assert_is_itself_again(&pool);
     }
 }
 
-/// The worker that was started for a blocked one is kept for the next region, and runs nothing meanwhile.
+/// The worker that was started for a blocked one is kept for the next region, and runs nothing
+/// meanwhile.
 #[test]
 fn a_compensating_worker_stays_idle_when_the_blocked_one_comes_back() {
     let pool = one();
@@ -95,7 +97,8 @@ fn a_surplus_worker_retires_after_its_keep_alive() {
     }
 }
 
-/// There is one over until the next worker ends its task. That one is idle then, and no other task is started.
+/// There is one over until the next worker ends its task. That one is idle then, and no other task
+/// is started.
 #[test]
 fn a_worker_that_comes_back_is_one_too_many_until_the_next_task_ends() {
     for first_ends in [false, true] {

@@ -15,10 +15,12 @@ pub(crate) struct Base {
 }
 
 impl Base {
-    /// Builds the commit in a worktree, in `folder`. There is one worktree, for one base after another: it keeps what was built.
+    /// Builds the commit in a worktree, in `folder`. There is one worktree, for one base after
+    /// another: it keeps what was built.
     ///
-    /// The base gets the rows of now, so that both programs do the same work: this package replaces that of the commit. If it
-    /// does not compile with the crate of that commit, the commit's own package measures it.
+    /// The base gets the rows of now, so that both programs do the same work: this package replaces
+    /// that of the commit. If it does not compile with the crate of that commit, the commit's own
+    /// package measures it.
     pub(crate) fn prepare(name: &str, folder: &Path) -> Result<Self> {
         if Path::new(name).is_file() {
             let program = Path::new(name).canonicalize()?;
@@ -53,7 +55,8 @@ impl Base {
     }
 }
 
-/// Leaves the files alone if the worktree is at that commit: cargo would compile those that are written.
+/// Leaves the files alone if the worktree is at that commit: cargo would compile those that are
+/// written.
 fn check_out(root: &Path, commit: &str, worktree: &Path) -> Result<()> {
     let path = worktree.to_str().ok_or("the target folder has a name in Unicode")?;
     // A worktree whose folder was deleted is forgotten.

@@ -1,7 +1,8 @@
 //! Compares the crate with another commit of itself: `versus ab BASE`.
 //!
-//! It builds the other commit, the *base*, and measures both programs in turn, in interleaved processes. The base is measured
-//! twice as often, so that the same run shows how much it differs from itself: the noise.
+//! It builds the other commit, the *base*, and measures both programs in turn, in interleaved
+//! processes. The base is measured twice as often, so that the same run shows how much it differs
+//! from itself: the noise.
 
 mod base;
 mod statistics;
@@ -25,18 +26,21 @@ use crate::rows::{Figure, Kind, Row};
 use crate::selection::{Case, Selection};
 use crate::{Result, beside_the_program};
 
-/// A measurement that takes longer than this is reported as failed. The longest one takes some seconds.
+/// A measurement that takes longer than this is reported as failed. The longest one takes some
+/// seconds.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Under valgrind.
 const INSTRUCTIONS_LIMIT: Duration = Duration::from_secs(240);
 
-/// A line is given up after this many failures of one program: one that hangs takes a minute each time.
+/// A line is given up after this many failures of one program: one that hangs takes a minute each
+/// time.
 const MOST_FAILURES: usize = 2;
 
 #[derive(Args)]
 pub(crate) struct Ab {
-    /// The commit to compare with, by any name that git knows; or the path of a versus program that was built before
+    /// The commit to compare with, by any name that git knows; or the path of a versus program that
+    /// was built before
     base: String,
 
     #[command(flatten)]
@@ -50,7 +54,8 @@ pub(crate) struct Ab {
     #[arg(long, conflicts_with = "repetitions")]
     quick: bool,
 
-    /// Count instructions instead of time, by `perf` or else by `valgrind`, in the rows that are bound by them
+    /// Count instructions instead of time, by `perf` or else by `valgrind`, in the rows that are
+    /// bound by them
     #[arg(long)]
     instructions: bool,
 
@@ -66,7 +71,8 @@ enum Side {
     Now,
 }
 
-/// In which order the programs are measured in a repetition: each place is taken by each of them in turn.
+/// In which order the programs are measured in a repetition: each place is taken by each of them in
+/// turn.
 const ORDERS: [[Side; 3]; 3] = [
     [Side::Base, Side::Now, Side::Base],
     [Side::Now, Side::Base, Side::Base],
@@ -131,8 +137,8 @@ impl Ab {
                 tracks.push(Track::new(case, engine));
             }
         }
-        // Once for each load: its pools of fixed sizes are only what the default pool is compared with, and that one has no number
-        // of workers.
+        // Once for each load: its pools of fixed sizes are only what the default pool is compared
+        // with, and that one has no number of workers.
         let is_load = |track: &Track| track.case.row.kind() == Kind::Loads;
         tracks.retain(|track| !is_load(track) || track.engine == Engine::ElastipoolMeasured);
         tracks.dedup_by(|next, track| is_load(next) && next.case.row == track.case.row);
@@ -142,7 +148,8 @@ impl Ab {
     fn cases(&self) -> Vec<Case> {
         let mut cases = self.selection.cases();
         if self.instructions {
-            // Once for each row, on one worker: others would add what they do while they find nothing.
+            // Once for each row, on one worker: others would add what they do while they find
+            // nothing.
             cases.retain(|case| case.row.is_bound_by_instructions() && case.setting.busy == 0);
             cases.dedup_by_key(|case| case.row);
             cases.iter_mut().for_each(|case| case.workers = 1);
@@ -150,7 +157,8 @@ impl Ab {
         cases
     }
 
-    /// All lines take their turn before any has its next. After each repetition `save` gets the table so far.
+    /// All lines take their turn before any has its next. After each repetition `save` gets the
+    /// table so far.
     fn measure_all(
         &self,
         tracks: &mut [Track],
@@ -266,7 +274,8 @@ impl Track {
     }
 }
 
-/// Rows that take seconds by definition are measured for a part of them, so that all user rows take about twenty minutes.
+/// Rows that take seconds by definition are measured for a part of them, so that all user rows take
+/// about twenty minutes.
 fn part(row: Row) -> f64 {
     match row {
         Row::Backlog => 0.3,

@@ -7,7 +7,8 @@ use crate::quantile::quantile;
 /// How often the base's values are split at random.
 const SPLITS: usize = 2_000;
 
-/// From fewer values the noise cannot be told: two that happen to be equal would seem to have none. Three repetitions give six.
+/// From fewer values the noise cannot be told: two that happen to be equal would seem to have none.
+/// Three repetitions give six.
 const FEWEST: usize = 6;
 
 /// The part of the splits, on each side, that the noise leaves out.
@@ -63,8 +64,9 @@ impl Comparison {
     }
 }
 
-/// Splits the values of one program into halves, as if they were of two programs: how far apart are the halves' medians? The
-/// random splits are the same in each call. `None` for too few values, and if a median is 0.
+/// Splits the values of one program into halves, as if they were of two programs: how far apart are
+/// the halves' medians? The random splits are the same in each call. `None` for too few values, and
+/// if a median is 0.
 fn noise(values: &[f64]) -> Option<Noise> {
     if values.len() < FEWEST {
         return None;

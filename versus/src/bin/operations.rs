@@ -1,8 +1,10 @@
-//! Single operations of the crate and of its peers, for `versus instructions`: `operations OPERATION ENGINE COUNT`. A program
-//! of its own, so that a change of the rows does not change what the compiler makes of it.
+//! Single operations of the crate and of its peers, for `versus instructions`:
+//! `operations OPERATION ENGINE COUNT`. A program of its own, so that a change of the rows does not
+//! change what the compiler makes of it.
 //!
-//! Each engine has one worker. Where a thread outside of the pool submits, a task holds the worker meanwhile: two threads
-//! that run beside each other wait for each other, now and then, and what they do then depends on the moment.
+//! Each engine has one worker. Where a thread outside of the pool submits, a task holds the worker
+//! meanwhile: two threads that run beside each other wait for each other, now and then, and what
+//! they do then depends on the moment.
 
 use std::env;
 use std::future::Future;

@@ -6,7 +6,8 @@ use executors::parker::DynParker;
 
 use super::{Pool, leak};
 
-/// With more it parks its workers in another way, and does not wake all of them: of 512 tasks that block, some never start.
+/// With more it parks its workers in another way, and does not wake all of them: of 512 tasks that
+/// block, some never start.
 pub(super) const MOST_WORKERS: usize = 64;
 
 pub(crate) struct Executors(ThreadPool<DynParker>);

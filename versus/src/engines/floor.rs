@@ -8,7 +8,8 @@ use super::{Handles, Pool, leak};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// What is left of a pool without everything that makes it one: it contains no panic, tells no count, never stops.
+/// What is left of a pool without everything that makes it one: it contains no panic, tells no
+/// count, never stops.
 pub(crate) struct Floor(Sender<Task>);
 
 impl Floor {

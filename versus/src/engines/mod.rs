@@ -1,7 +1,9 @@
-//! The engines: what can run closures, futures, or both, behind the two traits that the rows are written against.
+//! The engines: what can run closures, futures, or both, behind the two traits that the rows are
+//! written against.
 //!
-//! All of them are used as their own documentation shows. They live until the process ends, so that a closure refers
-//! to its engine by a plain reference, not by a handle whose reference count all workers would share.
+//! All of them are used as their own documentation shows. They live until the process ends, so that
+//! a closure refers to its engine by a plain reference, not by a handle whose reference count all
+//! workers would share.
 
 mod affinitypool;
 mod executors;
@@ -131,12 +133,13 @@ impl Engine {
 
     /// What its process finds in the environment.
     pub(crate) fn environment(self) -> Option<(&'static str, &'static str)> {
-        // Without a build of tokio for its unstable features, this variable is the only way to choose the queue.
+        // Without a build of tokio for its unstable features, this variable is the only way to
+        // choose the queue.
         (self == Engine::TokioSharded).then_some(("TOKIO_UNSTABLE_SHARDED_BLOCKING_QUEUE", "1"))
     }
 
-    /// Whether ours is compared with it. The floor only shows what a queue alone costs, and a second pool what a view
-    /// spares.
+    /// Whether ours is compared with it. The floor only shows what a queue alone costs, and a
+    /// second pool what a view spares.
     pub(crate) fn is_peer(self) -> bool {
         !self.is_ours() && !matches!(self, Engine::ElastipoolTwo | Engine::Floor)
     }
@@ -191,7 +194,8 @@ pub(crate) trait Handles: Pool {
 
 /// Runs closures whose results futures await.
 pub(crate) trait Calls: Sync + 'static {
-    /// Submits it at once, in the way that the engine has for this. The returned future waits for the result.
+    /// Submits it at once, in the way that the engine has for this. The returned future waits for
+    /// the result.
     fn call<R: Send + 'static>(
         &'static self,
         task: impl FnOnce() -> R + Send + 'static,

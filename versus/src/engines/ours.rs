@@ -47,7 +47,8 @@ impl Ours {
         (ours, leak(OurView(ours.0.view().reserve(1).build())))
     }
 
-    /// Whose futures may use tokio's sockets: a thread of its own waits for all of them, and wakes the futures.
+    /// Whose futures may use tokio's sockets: a thread of its own waits for all of them, and wakes
+    /// the futures.
     pub(crate) fn with_tokio_io(workers: usize) -> Result<&'static Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let handle: &Handle = leak(runtime.handle().clone());

@@ -23,8 +23,8 @@ impl Qubit {
     }
 }
 
-/// Its pool that grows and shrinks. It grows beyond its core size only while a bounded queue is full. So all threads are core
-/// threads, which may end.
+/// Its pool that grows and shrinks. It grows beyond its core size only while a bounded queue is
+/// full. So all threads are core threads, which may end.
 pub(crate) struct QubitElastic(ThreadPool);
 
 impl QubitElastic {

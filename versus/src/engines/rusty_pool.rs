@@ -53,7 +53,8 @@ impl Ends for RustyPool {
 }
 
 impl Joins for RustyPool {
-    /// It looks for an empty channel and idle workers. A worker that has just taken a task still counts as idle.
+    /// It looks for an empty channel and idle workers. A worker that has just taken a task still
+    /// counts as idle.
     const MAY_BE_EARLY: bool = true;
 
     fn join(&'static self) {

@@ -1,5 +1,5 @@
-//! Calls from async code: tasks of a tokio runtime, or futures of the pool itself, submit closures to a pool and await the
-//! results.
+//! Calls from async code: tasks of a tokio runtime, or futures of the pool itself, submit closures
+//! to a pool and await the results.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -73,7 +73,8 @@ async fn call<C: Calls>(pool: &'static C, calls: u64, caller: u64) {
     }
 }
 
-/// The time, and the number of calls: at least that many, in rounds. The callers of a round are new.
+/// The time, and the number of calls: at least that many, in rounds. The callers of a round are
+/// new.
 fn in_batches<C: Calls, E: Executor>(
     pool: &'static C,
     runtime: &'static E,

@@ -19,7 +19,8 @@ const CLOSURE_MICROS: u64 = 10_000;
 
 const SLEEP: Duration = Duration::from_millis(1);
 
-/// How late the future ran each time, and the mean time from the end of one closure to that of the next, in microseconds.
+/// How late the future ran each time, and the mean time from the end of one closure to that of the
+/// next, in microseconds.
 pub(crate) fn measure<P: Pool, E: Executor>(
     pool: &'static P,
     executor: &'static E,
@@ -31,8 +32,8 @@ pub(crate) fn measure<P: Pool, E: Executor>(
     block_on(Timer::after(SLEEP));
     let (sender, receiver) = oneshot::channel();
     let start = Instant::now();
-    // Before the closures. The row is about a future that wakes, not about one that has not started: a new task from
-    // outside the pool waits long beside closures that submit closures.
+    // Before the closures. The row is about a future that wakes, not about one that has not
+    // started: a new task from outside the pool waits long beside closures that submit closures.
     executor.spawn(async move {
         // The receiver waits for it.
         let _ = sender.send(lateness(Duration::from_millis(millis)).await);

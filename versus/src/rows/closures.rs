@@ -20,8 +20,9 @@ const FRAMES: u64 = 256;
 /// What a large closure captures.
 const LARGE_WORDS: usize = 200 / size_of::<u64>();
 
-/// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is preempted would
-/// then do less. A step takes about ten times as long in a build without optimisation.
+/// Steps of a chain of dependent multiplications: about a microsecond. Not a time: a task that is
+/// preempted would then do less. A step takes about ten times as long in a build without
+/// optimisation.
 const STEPS_PER_MICRO: u64 = if cfg!(debug_assertions) { 85 } else { 850 };
 
 /// Between two looks at a thread's CPU time, each of which is a system call.
@@ -111,8 +112,8 @@ pub(crate) fn compute(micros: u64, seed: u64) -> u64 {
     black_box((0..micros * STEPS_PER_MICRO).fold(black_box(seed), step))
 }
 
-/// Computes until the calling thread has used that many microseconds of CPU time. Where that is not measured, computes for about
-/// as long.
+/// Computes until the calling thread has used that many microseconds of CPU time. Where that is not
+/// measured, computes for about as long.
 pub(crate) fn burn(micros: u64) {
     let Ok(start) = system::own_cpu_time() else {
         compute(micros, 1);

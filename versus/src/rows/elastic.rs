@@ -1,5 +1,5 @@
-//! How the number of threads follows the load, and how fast many idle ones are woken. The engines begin without a thread and may
-//! have many.
+//! How the number of threads follows the load, and how fast many idle ones are woken. The engines
+//! begin without a thread and may have many.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -46,8 +46,9 @@ pub(crate) fn measure<P: Pool>(row: Row, pool: &'static P, size: u64) -> Result<
     Ok(Growth { time, threads: system::threads()?.saturating_sub(before) })
 }
 
-/// The warm-up: the engine itself must be as cold as the row wants it, so it is the system and the allocator that
-/// have started threads before. (One could wait until the engine's threads have ended again; not all of them do.)
+/// The warm-up: the engine itself must be as cold as the row wants it, so it is the system and the
+/// allocator that have started threads before. (One could wait until the engine's threads have
+/// ended again; not all of them do.)
 fn start_and_end_threads(before: u64) -> Result<()> {
     let all_here = Barrier::new(WARM_UP);
     thread::scope(|scope| {

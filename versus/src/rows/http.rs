@@ -1,5 +1,5 @@
-//! Servers: hyper on the engines that run futures, each with the I/O that belongs to it; and hyper on tokio, with requests
-//! that block, on the engines that run closures.
+//! Servers: hyper on the engines that run futures, each with the I/O that belongs to it; and hyper
+//! on tokio, with requests that block, on the engines that run closures.
 
 use std::convert::Infallible;
 use std::future;
@@ -146,8 +146,8 @@ impl Client {
         (0..CONNECTIONS).map(connect).collect::<io::Result<_>>().map(Client)
     }
 
-    /// Each connection always has one request on its way. The client reads the responses in turn, and sends the next
-    /// request after each. Returns how many microseconds each request took.
+    /// Each connection always has one request on its way. The client reads the responses in turn,
+    /// and sends the next request after each. Returns how many microseconds each request took.
     fn run(&mut self, requests: u64) -> io::Result<Vec<f64>> {
         let mut latencies = Vec::with_capacity(requests as usize * CONNECTIONS);
         let mut sent = [Instant::now(); CONNECTIONS];

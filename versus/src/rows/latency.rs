@@ -1,6 +1,7 @@
-//! From the moment when a task is due until a worker starts it, for each single task, on workers that are idle or have other
-//! work; in `sporadic` until its submitter has the result, in `frames` until all tasks of a frame have ended. A submitter that
-//! loses its CPU to the worker that it has woken is part of that time. The same in `batch` and `batch-sleep`.
+//! From the moment when a task is due until a worker starts it, for each single task, on workers
+//! that are idle or have other work; in `sporadic` until its submitter has the result, in `frames`
+//! until all tasks of a frame have ended. A submitter that loses its CPU to the worker that it has
+//! woken is part of that time. The same in `batch` and `batch-sleep`.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -33,7 +34,8 @@ const FRAME_TASK_MICROS: u64 = 20;
 
 const FRAME_PAUSE: Duration = Duration::from_micros(500);
 
-/// How many tasks a batch has, as in tokio's own benchmarks of `spawn_blocking` and in the row `burst`.
+/// How many tasks a batch has, as in tokio's own benchmarks of `spawn_blocking` and in the row
+/// `burst`.
 const BATCH_TASKS: u64 = 48;
 
 const BATCH_TASK_MICROS: u64 = 1;
@@ -94,7 +96,8 @@ fn pairs<P: Pool>(
     after_pauses(pool, PAIR_PAUSE, pauses, &[TASK_MICROS; 2], prepare)
 }
 
-/// After each pause, submits tasks that compute for that many microseconds each: the longest wait of each group.
+/// After each pause, submits tasks that compute for that many microseconds each: the longest wait
+/// of each group.
 fn after_pauses<P: Pool>(
     pool: &'static P,
     pause: Duration,
@@ -189,7 +192,8 @@ fn joined_frame<P: Joins>(pool: &'static P) -> Duration {
     begin.elapsed()
 }
 
-/// Submits tasks at random times for that many milliseconds, whether those before have ended or not.
+/// Submits tasks at random times for that many milliseconds, whether those before have ended or
+/// not.
 fn open_loop<P: Pool>(
     pool: &'static P,
     load: u64,
@@ -206,7 +210,8 @@ fn open_loop<P: Pool>(
     for wait in waits {
         // An exponential distribution: the past tells nothing about the next time.
         due += (-(1.0 - random.f64()).ln() / tasks_per_second * 1e9) as u64;
-        // No spinning until then, which would take a CPU from the workers. If it is late, it submits at once.
+        // No spinning until then, which would take a CPU from the workers. If it is late, it
+        // submits at once.
         thread::sleep(Duration::from_nanos(due.saturating_sub(now())));
         wait.submit(pool, due, TASK_MICROS);
     }

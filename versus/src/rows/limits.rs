@@ -1,4 +1,5 @@
-//! Tasks that wait for something other than tasks: how many run at the same time, and on how many threads.
+//! Tasks that wait for something other than tasks: how many run at the same time, and on how many
+//! threads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

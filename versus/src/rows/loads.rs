@@ -1,5 +1,6 @@
-//! Loads that need very different numbers of threads, and nothing that tells the pool which: what a pool that finds its size does,
-//! beside each size that its user might have set. Nothing is marked as blocking.
+//! Loads that need very different numbers of threads, and nothing that tells the pool which: what a
+//! pool that finds its size does, beside each size that its user might have set. Nothing is marked
+//! as blocking.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, mpsc};
@@ -24,7 +25,8 @@ fn compute(time: Duration) {
     while now().saturating_sub(since) < time {}
 }
 
-/// What a row gives: milliseconds, or microseconds from a submission to its start; and the most threads at a time.
+/// What a row gives: milliseconds, or microseconds from a submission to its start; and the most
+/// threads at a time.
 pub(crate) fn measure<P: Pool>(row: Row, pool: &'static P, size: u64) -> Result<(Vec<f64>, u64)> {
     let before = system::threads()?;
     let peak = leak(AtomicU64::new(0));

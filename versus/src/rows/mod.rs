@@ -43,7 +43,8 @@ const ELASTIC_LIMIT: usize = 64;
 /// Tasks of the row `batch-sleep`, and its workers.
 const BATCH_SLEEPERS: usize = 100;
 
-/// Workers of the row `wide`. Their number is scaled too, so that a quick look does not start thousands of threads.
+/// Workers of the row `wide`. Their number is scaled too, so that a quick look does not start
+/// thousands of threads.
 const WIDE: [u64; 4] = [64, 512, 2_000, 6_000];
 
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize, ValueEnum)]
@@ -111,7 +112,8 @@ pub(crate) enum Row {
     SpawnAwait,
     /// The same beside futures that compute for 10 us and yield, two for each worker
     BesideYields,
-    /// The same with 1,000, beside futures that compute for 10 us and spawn their successor, one for each worker
+    /// The same with 1,000, beside futures that compute for 10 us and spawn their successor, one
+    /// for each worker
     BesideSpawns,
     /// 200 futures that yield 1,000 times each
     #[value(name = "yield-200")]
@@ -153,7 +155,8 @@ pub(crate) enum Row {
     LoadWaits,
     /// A short task behind 20 that sleep for 300 ms: until it starts
     LoadShort,
-    /// A task each 1.2 ms that computes for 0.5 ms, sleeps for 5, and computes for 0.5: until it starts
+    /// A task each 1.2 ms that computes for 0.5 ms, sleeps for 5, and computes for 0.5: until it
+    /// starts
     LoadOpen,
     /// 1,000 tasks, each of which sleeps for 1 ms under one lock
     LoadLock,
@@ -175,7 +178,8 @@ pub(crate) enum Row {
     LoadReplies1000,
     /// 1,000 tasks that read 256 KiB from the disk, compute for 0.3 ms, and write to a socket
     LoadStages,
-    /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have started
+    /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have
+    /// started
     Fill,
     /// 10,000 empty tasks at once
     Tiny,
@@ -193,7 +197,8 @@ pub(crate) enum Row {
     Quicksort,
     /// A tree of scopes from outside the pool: each submits two and waits for them, 12 deep
     ScopeTree,
-    /// 500 steps of a loop outside the pool: each submits 16 tasks of about 5 us to a scope and waits for them
+    /// 500 steps of a loop outside the pool: each submits 16 tasks of about 5 us to a scope and
+    /// waits for them
     Chunks,
     /// A scope opened outside the pool, with 300,000 empty tasks
     #[value(name = "scope-300k")]
@@ -207,17 +212,22 @@ pub(crate) enum Row {
     BlockingNothing,
     /// The time to start one task after each pause, beside busy processes
     Neighbours,
-    /// The time from a task's submission until its result is there, one after each pause of 300 us, beside busy processes
+    /// The time from a task's submission until its result is there, one after each pause of 300 us,
+    /// beside busy processes
     Sporadic,
-    /// The time from the submission of four tasks of about 20 us until all have ended, after each pause of 500 us
+    /// The time from the submission of four tasks of about 20 us until all have ended, after each
+    /// pause of 500 us
     Frames,
     /// The same, waiting by the pool's own `join`
     FramesJoin,
-    /// 48 tasks of about a microsecond, submitted at once after each pause of 500 us: until all have ended
+    /// 48 tasks of about a microsecond, submitted at once after each pause of 500 us: until all
+    /// have ended
     Batch,
-    /// 100 tasks that sleep for 1 ms, submitted at once to as many workers after each pause: until all have ended
+    /// 100 tasks that sleep for 1 ms, submitted at once to as many workers after each pause: until
+    /// all have ended
     BatchSleep,
-    /// Tasks of about 20 us in four pools, each of which submits the next one to the next pool, two at a time
+    /// Tasks of about 20 us in four pools, each of which submits the next one to the next pool, two
+    /// at a time
     Relay,
     /// The time to start both of two tasks of 100 us, submitted together after each pause of 1 ms
     Pair,
@@ -225,26 +235,34 @@ pub(crate) enum Row {
     PairSame,
     /// The same on workers that have run last on two CPUs
     PairApart,
-    /// The time to start tasks of 100 us at random times, from when each is due, beside a busy process
+    /// The time to start tasks of 100 us at random times, from when each is due, beside a busy
+    /// process
     OpenLoop,
-    /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms; and the time per closure
+    /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms;
+    /// and the time per closure
     Backlog,
-    /// A future submits eight closures of about 50 us to its own pool and awaits them all, again and again
+    /// A future submits eight closures of about 50 us to its own pool and awaits them all, again
+    /// and again
     Gather,
-    /// 200 requests at a time on 64 workers, each of three closures that block for 1 ms and submit the next one: the time of a
-    /// request
+    /// 200 requests at a time on 64 workers, each of three closures that block for 1 ms and submit
+    /// the next one: the time of a request
     Stages,
     /// The same requests as futures, each of which awaits one closure after the other
     Requests,
-    /// 200 futures at a time on two workers, each of which computes for 100 us and yields, five times: the time of a future
+    /// 200 futures at a time on two workers, each of which computes for 100 us and yields, five
+    /// times: the time of a future
     Polls,
-    /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1 ms of low priority
+    /// Submission to start of a closure of high priority every 5 ms, beside 10,000 queued ones of 1
+    /// ms of low priority
     Urgent,
-    /// Closures of high priority, of which some are always queued, that run for each one of low priority
+    /// Closures of high priority, of which some are always queued, that run for each one of low
+    /// priority
     Flood,
-    /// How far two tenants' shares of the workers are from those of their weights; one has 100 times as many closures queued
+    /// How far two tenants' shares of the workers are from those of their weights; one has 100
+    /// times as many closures queued
     Tenants,
-    /// One task of a tokio runtime calls a function of about 1 us and awaits its result, again and again
+    /// One task of a tokio runtime calls a function of about 1 us and awaits its result, again and
+    /// again
     #[value(name = "awaited-1")]
     #[serde(rename = "awaited-1")]
     Awaited1,
@@ -252,7 +270,8 @@ pub(crate) enum Row {
     #[value(name = "awaited-64")]
     #[serde(rename = "awaited-64")]
     Awaited64,
-    /// One task of a tokio runtime submits 16 empty closures and awaits all their results, 100 times
+    /// One task of a tokio runtime submits 16 empty closures and awaits all their results, 100
+    /// times
     #[value(name = "batches-1")]
     #[serde(rename = "batches-1")]
     Batches1,
@@ -262,7 +281,8 @@ pub(crate) enum Row {
     Batches2,
     /// A hyper server that greets, 64 keep-alive connections
     Http,
-    /// A hyper server on tokio, each request of which awaits a closure that blocks for 1 ms; 64 keep-alive connections
+    /// A hyper server on tokio, each request of which awaits a closure that blocks for 1 ms; 64
+    /// keep-alive connections
     HttpBlocking,
 }
 
@@ -341,7 +361,8 @@ const FUTURES: &[Engine] = &[
     Engine::FuturesPool,
 ];
 
-/// Without rayon, whose idle workers look at each other's queues: with 6,000 of them it takes minutes.
+/// Without rayon, whose idle workers look at each other's queues: with 6,000 of them it takes
+/// minutes.
 const WIDE_ENGINES: &[Engine] = &[
     Engine::Elastipool,
     Engine::RustyPool,
@@ -577,11 +598,12 @@ impl Row {
         }
     }
 
-    /// The peers of which the best is what ours is compared with: not always all, since a target may be about those
-    /// that give the same promise.
+    /// The peers of which the best is what ours is compared with: not always all, since a target
+    /// may be about those that give the same promise.
     pub(crate) fn rivals(self) -> &'static [Engine] {
         match self {
-            // Fair ones. The pool of futures polls a future that yields again at once, and lets the rest wait.
+            // Fair ones. The pool of futures polls a future that yields again at once, and lets the
+            // rest wait.
             Row::Yield => &[Engine::Tokio, Engine::AsyncExecutor, Engine::Smolscale],
             Row::Pingpong => &[Engine::Tokio, Engine::Smolscale],
             Row::MemoryTask | Row::Tiny | Row::Bulk => &[Engine::RustyPool],
@@ -675,8 +697,8 @@ impl Row {
         }
     }
 
-    /// How much work one measurement is, in tasks if nothing else is said. It takes the fast engines about 0.1 s, unless
-    /// it is the row's definition.
+    /// How much work one measurement is, in tasks if nothing else is said. It takes the fast
+    /// engines about 0.1 s, unless it is the row's definition.
     fn full_size(self) -> u64 {
         match self {
             // All of them are in memory at once.

@@ -1,6 +1,7 @@
-//! Requests of several steps, more at a time than there are workers: from the submission of a request until its last step has
-//! ended. The mean time is that number of requests, divided by what the engine does in a second, which differs little. So a
-//! long p99 shows that some requests wait for others which came later.
+//! Requests of several steps, more at a time than there are workers: from the submission of a
+//! request until its last step has ended. The mean time is that number of requests, divided by what
+//! the engine does in a second, which differs little. So a long p99 shows that some requests wait
+//! for others which came later.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -87,8 +88,8 @@ pub(crate) fn polls<E: Executor>(executor: &'static E, requests: u64) -> Result<
     })
 }
 
-/// Begins a request whenever another one ends. Counts as many as are asked for, after twice the number that there are at a time:
-/// the first ones all begin at the same time.
+/// Begins a request whenever another one ends. Counts as many as are asked for, after twice the
+/// number that there are at a time: the first ones all begin at the same time.
 fn latencies(requests: u64, begin: impl Fn(Request)) -> Result<Vec<f64>> {
     let (sender, ended) = crossbeam_channel::unbounded();
     let begin = || begin(Request { begun: Instant::now(), ended: sender.clone() });

@@ -1,4 +1,5 @@
-//! Several pools in one process, which share its CPUs and submit to each other, as those of the stages of a pipeline do.
+//! Several pools in one process, which share its CPUs and submit to each other, as those of the
+//! stages of a pipeline do.
 
 use std::time::Duration;
 

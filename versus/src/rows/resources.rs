@@ -13,7 +13,8 @@ use crate::engines::{Executor, Pool, leak};
 use crate::gate::Gate;
 use crate::{system, tally};
 
-/// Futures that are not yet pending at the same time, so that the queue stays small: it is not what is measured.
+/// Futures that are not yet pending at the same time, so that the queue stays small: it is not what
+/// is measured.
 const BATCH: usize = 1_000;
 
 /// Until an engine has come to rest.
@@ -21,7 +22,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 
 /// Bytes per task in the queue. The workers are blocked.
 pub(crate) fn queued_task<P: Pool>(pool: &'static P, workers: usize, tasks: u64) -> Result<f64> {
-    // What the first tasks take once is not what each of them takes. Few: what they free again is not counted below.
+    // What the first tasks take once is not what each of them takes. Few: what they free again is
+    // not counted below.
     queue(pool, workers, 1_000)?;
     queue(pool, workers, tasks)
 }

@@ -1,4 +1,5 @@
-//! The workloads of tokio's benchmark `rt_multi_threaded`: rounds of futures on four workers. The numbers are tokio's.
+//! The workloads of tokio's benchmark `rt_multi_threaded`: rounds of futures on four workers. The
+//! numbers are tokio's.
 
 use std::time::{Duration, Instant};
 

@@ -105,7 +105,8 @@ impl Row {
         self.story().is_some()
     }
 
-    /// Which settings of a user row count. Those beside busy processes are for information in most rows.
+    /// Which settings of a user row count. Those beside busy processes are for information in most
+    /// rows.
     pub(crate) fn is_user_setting(self, setting: Setting) -> bool {
         match self {
             Row::OpenLoop => matches!(setting.load, Some(10 | 50 | 80)) && setting.busy == 0,

@@ -1,4 +1,5 @@
-//! Submitters that wait: for the pool after each task, for the handles of many tasks, or for room in a bounded queue.
+//! Submitters that wait: for the pool after each task, for the handles of many tasks, or for room
+//! in a bounded queue.
 
 use std::hint::black_box;
 use std::thread;
@@ -72,7 +73,8 @@ pub(crate) fn bulk<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> 
     })
 }
 
-/// Nanoseconds per task: a batch is submitted, and its results are awaited, in the order of submission. Then the next one.
+/// Nanoseconds per task: a batch is submitted, and its results are awaited, in the order of
+/// submission. Then the next one.
 pub(crate) fn collect<H: Handles>(pool: &'static H, workers: usize, tasks: u64) -> Result<f64> {
     per_task(pool, workers, tasks, |tasks| {
         let batches = tasks.div_ceil(BATCH);

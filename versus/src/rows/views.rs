@@ -24,8 +24,8 @@ const SHORT_MICROS: u64 = 20;
 /// Between two urgent tasks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// From the submission of each urgent task to its start, in microseconds: one at a time, beside tasks that all workers are
-/// busy with.
+/// From the submission of each urgent task to its start, in microseconds: one at a time, beside
+/// tasks that all workers are busy with.
 pub(crate) fn urgent<U: Pool, L: Pool>(
     urgent: &'static U,
     low: &'static L,
@@ -49,7 +49,8 @@ pub(crate) fn urgent<U: Pool, L: Pool>(
     Ok(latencies)
 }
 
-/// How many tasks of `many` are run for each one of `few` in so many milliseconds, both of which always have tasks queued.
+/// How many tasks of `many` are run for each one of `few` in so many milliseconds, both of which
+/// always have tasks queued.
 pub(crate) fn ratio<M: Pool, F: Pool>(
     many: &'static M,
     few: &'static F,

@@ -1,5 +1,5 @@
-//! Waiting for tasks that the waiter submitted: recursive algorithms, whose first call is made by a worker unless the row says
-//! otherwise, and a loop outside the pool.
+//! Waiting for tasks that the waiter submitted: recursive algorithms, whose first call is made by a
+//! worker unless the row says otherwise, and a loop outside the pool.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ const SORT_CUT_OFF: usize = 1_000;
 const CHUNKS: usize = 16;
 const CHUNK_MICROS: u64 = 5;
 
-/// A measurement repeats the row this often, or for `BUDGET`: the fast engines take 2 ms, others some thousand times that.
+/// A measurement repeats the row this often, or for `BUDGET`: the fast engines take 2 ms, others
+/// some thousand times that.
 const RUNS: u32 = 50;
 const BUDGET: Duration = Duration::from_secs(1);
 
@@ -42,7 +43,8 @@ pub(crate) fn by_scopes<S: Scopes>(row: Row, pool: &'static S, size: u64) -> Res
     })
 }
 
-/// Milliseconds per run of `scope-300k`, with an engine that has no scopes: it executes the tasks and joins.
+/// Milliseconds per run of `scope-300k`, with an engine that has no scopes: it executes the tasks
+/// and joins.
 pub(crate) fn by_join<J: Joins>(pool: &'static J, size: u64) -> Result<f64> {
     per_run(size, |size| {
         many(size, |size| {
@@ -170,7 +172,8 @@ fn chunks<S: Scopes>(pool: &'static S, steps: u64) -> Result<Duration> {
     if sums == [expected; CHUNKS] { Ok(time) } else { Err("a chunk was not computed".into()) }
 }
 
-/// Submits empty tasks and waits for them, by `run`. If `run` returns early, the time still ends when all tasks have run.
+/// Submits empty tasks and waits for them, by `run`. If `run` returns early, the time still ends
+/// when all tasks have run.
 fn many(size: u64, run: impl FnOnce(u64)) -> Result<Duration> {
     until_run(size, || run(size))
 }

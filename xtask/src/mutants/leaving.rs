@@ -150,7 +150,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.threads.push((key, handle));\n        self.unjoined += 1;\n"
         => "        self.threads.push((key, handle));\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/sched/spawn.rs",
-        "        let body = move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the registry's lock, which the\n            // drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
+        "        let body = move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the\n            // registry's lock, which the drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let body = move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "recycling: a start in a pool that is over leaves the stale entries", "src/sched/spawn.rs",
         ".inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;"

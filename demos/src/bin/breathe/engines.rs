@@ -92,7 +92,8 @@ impl Counter {
     }
 
     fn counts(&self, workers: usize) -> Counts {
-        // In this order a task that moves meanwhile counts twice or not at all, but no difference is negative.
+        // In this order a task that moves meanwhile counts twice or not at all, but no difference
+        // is negative.
         let ended = self.ended.load(Ordering::Relaxed);
         let started = self.started.load(Ordering::Relaxed);
         let submitted = self.submitted.load(Ordering::Relaxed);

@@ -1,4 +1,5 @@
-//! What runs on the pools: bursts, whose times are fixed, or phases, each of which begins when the one before has ended.
+//! What runs on the pools: bursts, whose times are fixed, or phases, each of which begins when the
+//! one before has ended.
 
 use std::hint::black_box;
 use std::sync::{Arc, Mutex, mpsc};
@@ -102,7 +103,8 @@ pub(crate) fn record(
     Recording { name: engine.name().to_owned(), counts, phases, end }
 }
 
-/// What the tasks say themselves. Beside hundreds of threads that compute, a look from outside may come late.
+/// What the tasks say themselves. Beside hundreds of threads that compute, a look from outside may
+/// come late.
 #[derive(Default)]
 struct Told {
     now: Counts,
@@ -118,7 +120,8 @@ impl Told {
     }
 }
 
-/// What the tasks said, and what the looks found about the workers. What was over in a moment is left out.
+/// What the tasks said, and what the looks found about the workers. What was over in a moment is
+/// left out.
 fn merge(
     looks: &[(f64, Counts)],
     log: &[(Instant, Counts)],
@@ -159,7 +162,8 @@ pub(crate) const SECOND_BURST: u32 = 14;
 pub(crate) const THIRD_BURST: u32 = 34;
 const END: u32 = 48;
 
-/// The tasks of the trickle come this many times in the time that a task of a burst takes, and take a tenth of their interval.
+/// The tasks of the trickle come this many times in the time that a task of a burst takes, and take
+/// a tenth of their interval.
 const TRICKLE: u32 = 4;
 
 /// Submits a burst, a burst with a trickle behind it, and a burst that waits in blocking regions.

@@ -1,4 +1,5 @@
-//! How a pool grows and shrinks: the same load on pools of elastipool, on rusty_pool and on tokio's `spawn_blocking`, drawn over time.
+//! How a pool grows and shrinks: the same load on pools of elastipool, on rusty_pool and on tokio's
+//! `spawn_blocking`, drawn over time.
 //!
 //! ```text
 //! cargo run --release -p demos --bin breathe                                     # a table only
@@ -7,14 +8,17 @@
 //! ```
 //!
 //! The bursts show
-//! - what `core_size`, `max_size` and `keep_alive` do: workers start for a burst, and end when they were idle for long enough,
-//! - that a trickle of short tasks does not keep surplus workers alive, because the worker with the lowest index is woken first,
+//! - what `core_size`, `max_size` and `keep_alive` do: workers start for a burst, and end when they
+//!   were idle for long enough,
+//! - that a trickle of short tasks does not keep surplus workers alive, because the worker with the
+//!   lowest index is woken first,
 //! - that workers in [`blocking`](elastipool::blocking) regions do not count against `max_size`,
 //! - [`ThreadPool::stats`], which is read once in a while from outside.
 //!
-//! The phases show what sizes do to tasks that compute, to tasks that sleep, and to both, which nothing marks as blocking: few
-//! workers are too few for tasks that sleep, many are too many for tasks that compute. [`Growth::Measured`](elastipool::Growth::Measured),
-//! which [`ThreadPool::default`] has, needs no size.
+//! The phases show what sizes do to tasks that compute, to tasks that sleep, and to both, which
+//! nothing marks as blocking: few workers are too few for tasks that sleep, many are too many for
+//! tasks that compute. [`Growth::Measured`](elastipool::Growth::Measured), which
+//! [`ThreadPool::default`] has, needs no size.
 //!
 //! The pools run one after the other.
 
@@ -41,7 +45,8 @@ struct Args {
     /// What the pools run
     #[arg(long, value_enum, default_value_t = Load::Bursts)]
     load: Load,
-    /// Milliseconds that a task of a burst takes, and that a task sleeps; all other times are multiples or fractions of it
+    /// Milliseconds that a task of a burst takes, and that a task sleeps; all other times are
+    /// multiples or fractions of it
     #[arg(long, default_value_t = 50)]
     millis: u64,
     /// Draws a chart into this file

@@ -7,7 +7,8 @@
 //! It shows
 //! - [`ThreadPool::stats`](elastipool::ThreadPool::stats), read ten times per second,
 //! - that sizes and keep-alive change while the pool works,
-//! - what [`blocking`](elastipool::blocking) regions do: their workers do not count against `max_size`.
+//! - what [`blocking`](elastipool::blocking) regions do: their workers do not count against
+//!   `max_size`.
 
 mod app;
 mod view;
@@ -45,7 +46,8 @@ fn run(mut terminal: DefaultTerminal) -> io::Result<()> {
     loop {
         app.look();
         terminal.draw(|frame| view::draw(frame, &app.snapshot))?;
-        // Keys are handled at once, but a frame is drawn, and the counts are read, at regular times.
+        // Keys are handled at once, but a frame is drawn, and the counts are read, at regular
+        // times.
         let next = Instant::now() + INTERVAL;
         while event::poll(next.saturating_duration_since(Instant::now()))? {
             match event::read()? {

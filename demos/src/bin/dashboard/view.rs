@@ -63,7 +63,8 @@ fn draw_now(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
     frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(" elastipool ")), area);
 }
 
-/// As many of the last frames as there are columns, the last one at the right, and a line at the limit.
+/// As many of the last frames as there are columns, the last one at the right, and a line at the
+/// limit.
 fn draw_history(
     frame: &mut Frame<'_>,
     area: Rect,

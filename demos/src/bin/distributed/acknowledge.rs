@@ -47,8 +47,8 @@ impl Held {
     }
 }
 
-/// Settles outcomes until all of their senders are gone. Tells Redis every `interval` that the held jobs are being worked
-/// on. Returns how many jobs were done, and how many failed.
+/// Settles outcomes until all of their senders are gone. Tells Redis every `interval` that the held
+/// jobs are being worked on. Returns how many jobs were done, and how many failed.
 pub(crate) fn acknowledge(
     mut store: Store,
     consumer: &str,

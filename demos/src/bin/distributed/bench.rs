@@ -40,7 +40,8 @@ impl Drop for Processes {
 }
 
 pub(crate) fn bench(redis: &str, options: &Options) -> Result<()> {
-    // The first is nothing but overhead, the second waits, the third computes (about a millisecond).
+    // The first is nothing but overhead, the second waits, the third computes (about a
+    // millisecond).
     let works = [
         (Work::Sleep(0), options.jobs),
         (Work::Sleep(5), options.jobs / 10),
@@ -61,7 +62,8 @@ pub(crate) fn bench(redis: &str, options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Adds the jobs, then starts the processes. The time runs from the last look before a tenth of the jobs was done.
+/// Adds the jobs, then starts the processes. The time runs from the last look before a tenth of the
+/// jobs was done.
 fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -> Result<f64> {
     let prefix = format!("elastipool-bench-{}", process::id());
     let mut store = Store::open(redis, &prefix)?;
@@ -88,8 +90,8 @@ fn measure(redis: &str, work: Work, jobs: usize, count: usize, workers: usize) -
 /// How many jobs were done, and when.
 type Look = (usize, Instant);
 
-/// Waits until `wanted` jobs are done. Returns the last look before that, and the one that found it. Without a look before, the
-/// first is zero jobs at the start of the call.
+/// Waits until `wanted` jobs are done. Returns the last look before that, and the one that found
+/// it. Without a look before, the first is zero jobs at the start of the call.
 fn wait_for(store: &mut Store, wanted: usize) -> Result<(Look, Look)> {
     let mut before = (0, Instant::now());
     let mut changed = before.1;

@@ -9,12 +9,14 @@
 //!
 //! It needs a Redis server (6.2 or newer). It shows
 //! - a bounded queue as backpressure: a process reads no more jobs while its queue is full,
-//! - a consumer group: a job is acknowledged when it is done; the jobs of a process that was killed are claimed by another,
-//! - an orderly end: after SIGTERM a process reads no more, finishes and acknowledges what it has taken, and leaves,
+//! - a consumer group: a job is acknowledged when it is done; the jobs of a process that was killed
+//!   are claimed by another,
+//! - an orderly end: after SIGTERM a process reads no more, finishes and acknowledges what it has
+//!   taken, and leaves,
 //! - a dead-letter stream for jobs that were delivered too often.
 //!
-//! `docs/distributed.md` in the repository states the guarantees. `worker.rs` is where the pool is used, `store.rs` has all
-//! that concerns Redis.
+//! `docs/distributed.md` in the repository states the guarantees. `worker.rs` is where the pool is
+//! used, `store.rs` has all that concerns Redis.
 
 mod acknowledge;
 mod bench;

@@ -8,7 +8,8 @@
 //! | `PREFIX:errors` | hash | the last error of jobs that have failed, by their id |
 //! | `PREFIX:numbers` | number | the number of the last job |
 //!
-//! A job leaves `jobs` in the transaction that enters it in `done` or `dead`. So it is in one of them at any time.
+//! A job leaves `jobs` in the transaction that enters it in `done` or `dead`. So it is in one of
+//! them at any time.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -147,7 +148,8 @@ impl Store {
         Ok(streams.flat_map(|stream| stream.ids).map(delivery).collect())
     }
 
-    /// Returns jobs that no process has read or kept for `min_idle`, with the number of their deliveries.
+    /// Returns jobs that no process has read or kept for `min_idle`, with the number of their
+    /// deliveries.
     pub(crate) fn overdue(
         &mut self,
         count: usize,
@@ -194,7 +196,8 @@ impl Store {
         if ids.is_empty() {
             return Ok(());
         }
-        // With JUSTID a claim does not count as a delivery. Jobs that were acknowledged meanwhile are not claimed.
+        // With JUSTID a claim does not count as a delivery. Jobs that were acknowledged meanwhile
+        // are not claimed.
         redis::cmd("XCLAIM")
             .arg(&[&self.jobs, GROUP, consumer, "0"])
             .arg(ids)
@@ -202,7 +205,8 @@ impl Store {
             .exec(&mut self.connection)
     }
 
-    /// Acknowledges the jobs that are done, and enters the errors of the others, which stay pending.
+    /// Acknowledges the jobs that are done, and enters the errors of the others, which stay
+    /// pending.
     pub(crate) fn settle(&mut self, outcomes: &[Outcome]) -> RedisResult<()> {
         let mut transaction = transaction();
         let mut done = Vec::new();
@@ -246,7 +250,8 @@ impl Store {
         self.connection.hlen(&self.done)
     }
 
-    /// Reads all jobs. A job moves from `jobs` to one of the others, so `jobs` is read first: none is missed.
+    /// Reads all jobs. A job moves from `jobs` to one of the others, so `jobs` is read first: none
+    /// is missed.
     pub(crate) fn all(&mut self) -> RedisResult<Jobs> {
         let last: Option<u64> = self.connection.get(&self.numbers)?;
         let jobs: StreamRangeReply = self.connection.xrange_all(&self.jobs)?;

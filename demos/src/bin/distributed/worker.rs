@@ -31,7 +31,8 @@ pub(crate) struct Options {
     /// Jobs that are read in one request
     #[arg(long, default_value_t = 32)]
     batch: usize,
-    /// Milliseconds after which a job of a dead process is claimed by another, and a failed job is tried again
+    /// Milliseconds after which a job of a dead process is claimed by another, and a failed job is
+    /// tried again
     #[arg(long, default_value_t = 30_000)]
     min_idle: u64,
     /// A job that was delivered so often and is not done goes to the dead-letter stream
@@ -75,7 +76,8 @@ pub(crate) fn work(open: impl Fn() -> Result<Store>, options: &Options) -> Resul
     let mut reader = Reader { store: open()?, consumer, held, outcomes, pool, acknowledger };
     eprintln!("worker {}: started", reader.consumer);
 
-    // If Redis fails here, the process ends at once. Its jobs stay pending, and another process claims them.
+    // If Redis fails here, the process ends at once. Its jobs stay pending, and another process
+    // claims them.
     reader.read(options, &is_stopping)?;
     let Reader { consumer, outcomes, pool, acknowledger, .. } = reader;
     eprintln!("worker {consumer}: finishes {} jobs", pool.stats().in_flight());
@@ -139,8 +141,8 @@ impl Reader {
             if times >= options.max_deliveries {
                 self.store.bury(delivery)?;
             } else if times + 1 == options.max_deliveries {
-                // The last attempt. If this job ends the process, it takes no other with it. So a job does not become
-                // dead because of the jobs beside it.
+                // The last attempt. If this job ends the process, it takes no other with it. So a
+                // job does not become dead because of the jobs beside it.
                 self.settle_all();
                 self.submit(delivery);
                 self.settle_all();
@@ -157,7 +159,8 @@ impl Reader {
         while !self.held.wait_until_empty(TICK) && !self.acknowledger.is_finished() {}
     }
 
-    /// Submits a job. Waits while the queue is full: this is what keeps the process from reading more than it can do.
+    /// Submits a job. Waits while the queue is full: this is what keeps the process from reading
+    /// more than it can do.
     fn submit(&self, Delivery { id, number, work }: Delivery) {
         // This process claims a job of its own if it was too slow to keep it.
         if !self.held.insert(&id) {

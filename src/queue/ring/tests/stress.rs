@@ -115,8 +115,8 @@ fn three_stealers_and_the_owner() {
     }
 }
 
-/// The owner takes from both ends while another thread steals: each item is taken once. The ring is short most of the
-/// time, so that both compete for the same items.
+/// The owner takes from both ends while another thread steals: each item is taken once. The ring is
+/// short most of the time, so that both compete for the same items.
 #[test]
 fn both_ends_versus_a_stealer() {
     const COUNT: usize = 200_000;
