@@ -125,5 +125,5 @@ fn histograms_count_tasks_and_the_statistics_are_published() {
         assert_eq!(is_total, matches!(value, DebugValue::Counter(_)), "{key}");
     }
     let published = values.keys().filter(|key| !key.contains("seconds")).count();
-    assert_eq!(published, 2 * 20, "of the pool and of the view");
+    assert_eq!(published, 2 * 22, "of the pool and of the view");
 }
