@@ -1,4 +1,4 @@
-//! Submitting futures (feature `async`). [`future_task`](crate::wait::future_task) runs them.
+//! Submitting futures (feature `async`). `wait/future_task.rs` runs them.
 
 use std::future::Future;
 

@@ -1,5 +1,5 @@
 //! Making a task's [attachment](crate::task::attachment) when the task is submitted: a part for
-//! each [observer](crate::observe::observer) of the pool.
+//! each [observer](crate::observe::Observe) of the pool.
 
 use crate::sched::route::Route;
 use crate::sync::unwind::{contain, discard};

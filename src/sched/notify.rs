@@ -22,8 +22,8 @@ pub(crate) enum Notifier {
     /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are
     /// awake after log2(n) wake-ups.
     Woken,
-    /// The keeper, for tasks that have waited for the delay of [`Growth::Stalled`], or for a
-    /// refused thread.
+    /// The keeper, for tasks that have waited for the delay of
+    /// [`Growth::Stalled`](crate::Growth::Stalled), or for a refused thread.
     Keeper,
     /// The keeper otherwise: as a submitter.
     KeeperLook,
@@ -157,9 +157,9 @@ impl Shared {
         queued.saturating_sub(in_hooks).clamp(1, cpus())
     }
 
-    /// Whether a worker in its start hook makes a start unnecessary, under [`Growth::Stalled`]: it
-    /// will look at the queue. A blocked worker may be one of those in a hook, and
-    /// will not.
+    /// Whether a worker in its start hook makes a start unnecessary, under
+    /// [`Growth::Stalled`](crate::Growth::Stalled): it will look at the queue. A blocked worker may
+    /// be one of those in a hook, and will not.
     pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
         self.config.growing.delay.is_some()
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()

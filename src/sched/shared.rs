@@ -104,8 +104,9 @@ pub(crate) struct Shared {
     pub(crate) registry: Arc<Registry>,
     /// Workers in their start hooks: an estimate of the workers that will look at the queue soon.
     /// Relaxed, since it is only compared with a queue length. Without it, under
-    /// [`Growth::Stalled`] a slow start hook would make each submission start another thread, until
-    /// `max_size`, for tasks that the first worker runs as soon as its hook has returned.
+    /// [`Growth::Stalled`](crate::Growth::Stalled) a slow start hook would make each submission
+    /// start another thread, until `max_size`, for tasks that the first worker runs as soon as its
+    /// hook has returned.
     pub(super) in_start_hook: AtomicUsize,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,

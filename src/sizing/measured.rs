@@ -1,6 +1,6 @@
 //! [`Growth::Measured`](crate::Growth::Measured): the keeper measures how many workers are awake,
-//! and changes how many may run ([`Sizes::limit`](crate::crew::Sizes::limit)) as the
-//! [controller](crate::crew::awake) says.
+//! and changes how many may run ([`Sizes::limit`](crate::crew::Sizes::limit)) as
+//! `crew/awake.rs` says.
 //!
 //! A *measurement* is asked for while a task is queued and as many workers run as are wanted awake:
 //! by whichever thread sees that when it submits or looks. The keeper looks after each one, so it

@@ -1,4 +1,5 @@
-//! [`Growth::Stalled`]: the keeper starts workers for queued tasks when the others make no progress.
+//! [`Growth::Stalled`](crate::Growth::Stalled): the keeper starts workers for queued tasks when the
+//! others make no progress.
 //!
 //! A thread that would start a worker for queued work leaves that to the keeper, unless no worker
 //! is running that could make progress, or fewer than `core_size` exist. It asks the keeper for a

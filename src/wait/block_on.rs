@@ -1,6 +1,6 @@
 //! Drives a future to its end on a worker, for [`complete`](crate::ThreadPool::complete).
 //!
-//! Meanwhile the thread is [marked](crate::thread::executor) as inside an executor of the `futures`
+//! Meanwhile the thread is marked (`thread/executor.rs`) as inside an executor of the `futures`
 //! crate, whose own executors then refuse to run.
 
 use std::future::Future;
