@@ -3,16 +3,22 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::keeper::Keeper;
 #[cfg(feature = "tracing")]
 use crate::observe::events;
 use crate::observe::events::Event;
-use crate::observe::observer::{Observe, TrackerFactory};
+use crate::observe::observer::Observe;
 use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
+use crate::thread::PoolId;
 
 type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
 type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
+
+/// Makes the tracker of a pool.
+pub(crate) type TrackerFactory =
+    Arc<dyn Fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe> + Send + Sync>;
 
 /// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained
 /// and changes nothing: any thread may drop the last reference to a pool, such as one that drops a

@@ -7,14 +7,12 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use crate::keeper::{Keeper, UserCode};
-use crate::observe::hooks::Hooks;
+use crate::keeper::UserCode;
 use crate::report::Report;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::unwind::{Contained, discard};
 use crate::task::attachment::{Enter, Submission};
-use crate::thread::PoolId;
 
 /// See the [module's documentation](self).
 pub(crate) trait Observe: Send + Sync {
@@ -39,10 +37,6 @@ pub(crate) trait Observe: Send + Sync {
         None
     }
 }
-
-/// Makes the tracker of a pool.
-pub(crate) type TrackerFactory =
-    Arc<dyn Fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe> + Send + Sync>;
 
 /// A hook of the user's that captures the submitter's context. What it returns enters the context.
 impl<F, E, G> Observe for Contained<F>

@@ -12,8 +12,8 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::keeper::{Keeper, KeeperJob, PAUSE, UserCode};
-use crate::observe::hooks::Hooks;
-use crate::observe::observer::{Observe, TrackerFactory};
+use crate::observe::hooks::{Hooks, TrackerFactory};
+use crate::observe::observer::Observe;
 use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
 use crate::stats::Stats;
 use crate::sync::probe::{self, ThreadState};
