@@ -197,9 +197,9 @@
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission
-//! starts one (with
-//! [`Builder::prefer_idle`]: if no worker is idle). From `core_size` on, a submission wakes an idle worker, the one with the
-//! lowest [index](worker_index()). If none is idle and fewer than `max_size` run, it starts one. A
+//! starts one, or with [`Builder::prefer_idle`] only if no worker is idle. From `core_size` on, a
+//! submission wakes an idle worker, the one with the lowest [index](worker_index()). If none is
+//! idle and fewer than `max_size` run, it starts one. A
 //! pool whose sizes are not set finds the number itself: with [`Growth::Measured`], as many workers
 //! run as keep the CPUs busy, however many of their tasks sleep, as far as more of them help. A
 //! worker that was idle for `keep_alive` ends if there are more than `core_size`. `core_size` is

@@ -157,7 +157,7 @@ impl Controller {
             turn.seconds += seconds;
             turn.awake += found[0] * seconds;
             turn.used += measured.used.min(wanted) * seconds;
-            if turn.left > 0 && turn.seconds < LONGEST_GAP {
+            if turn.left > 0 && turn.seconds < LONGEST {
                 return allowed;
             }
             level = turn.awake.max(turn.used) / turn.seconds;
@@ -215,19 +215,13 @@ const MANY: usize = 32;
 const BLIND: f64 = 50e-6;
 
 /// The longest time without an end, in seconds, after which tasks may wait for queued ones. So such
-/// a wait ends within a second.
-const LONGEST_GAP: f64 = 0.5;
+/// a wait ends within a second. After twice as long fewer tasks are enough for a round: five
+/// hundred tasks under one lock end after each other. After four times as long a number stands no
+/// longer: the rounds of slow tasks are long, and other tasks may by chance end as often.
+const LONGEST: f64 = 0.5;
 
 /// How many tasks for each worker end in a round after the first change that has not paid.
 const TURNS: usize = 4;
-
-/// The seconds after which fewer tasks are enough for a round: five hundred tasks under one lock
-/// end after each other.
-const LONGEST_ROUND: f64 = 1.0;
-
-/// The seconds after which a number stands no longer. The rounds of slow tasks are long, and other
-/// tasks may by chance end as often.
-const LONGEST_STAND: f64 = 2.0;
 
 /// The search for the number while many of the sleepers wait for another thread.
 ///
@@ -319,7 +313,7 @@ impl Climb {
             }
         }
         // None has ended for long already if the last raise was blind.
-        let usual = if self.is_blind { 0.0 } else { (4.0 * self.longest).min(LONGEST_GAP) };
+        let usual = if self.is_blind { 0.0 } else { (4.0 * self.longest).min(LONGEST) };
         if self.gap >= usual.max(BLIND * allowed as f64) && raised > allowed {
             let before = self.before.filter(|_| self.is_blind).unwrap_or((allowed, self.gap));
             (self.is_blind, self.was_blind, self.gap) = (true, true, 0.0);
@@ -341,7 +335,7 @@ impl Climb {
         let needed = rate * if self.is_down { root.sqrt() } else { root };
         // A round that begins with the short tasks of a mixture has too high a rate.
         let turns = if self.rounds > 0 { TURNS } else { 1 };
-        let is_long = self.seconds >= LONGEST_ROUND;
+        let is_long = self.seconds >= 2.0 * LONGEST;
         let round = if is_long { MANY } else { MANY.max(turns * allowed.max(number)) };
         let ends = (self.ended as f64).max(self.seconds * needed);
         if measured.ended == 0 || ends < round as f64 {
@@ -349,7 +343,7 @@ impl Climb {
         }
         let mut rate = self.ended as f64 / self.seconds;
         if self.stands > 0 && (needed..=4.0 * needed).contains(&rate) {
-            self.stands = if self.stood < LONGEST_STAND { self.stands - 1 } else { 0 };
+            self.stands = if self.stood < 4.0 * LONGEST { self.stands - 1 } else { 0 };
             self.rate = (self.rate + rate) / 2.0;
             if self.stands > 0 {
                 return self.begin_round(allowed, None);

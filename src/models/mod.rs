@@ -145,12 +145,13 @@ fn check(_: usize, model: impl Fn() + Send + Sync + 'static) -> String {
     const DEPTH: usize = 3;
 
     let number = |name: &str| std::env::var(name).ok().and_then(|number| number.parse().ok());
+    let count = number("ELASTIPOOL_SCHEDULES");
     let (seed, count) = match number("ELASTIPOOL_SEED") {
-        Some(seed) => (seed, 1),
+        Some(seed) => (seed, count.unwrap_or(1)),
         None => {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
             let seed = now.expect("the clock is right").as_micros() as u64;
-            (seed & !1, number("ELASTIPOOL_SCHEDULES").unwrap_or(1000))
+            (seed & !1, count.unwrap_or(1000))
         }
     };
     let model = Arc::new(model);

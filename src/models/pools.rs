@@ -126,8 +126,6 @@ fn groups_with_a_limit_and_a_first_error() {
             _ = group.wait();
             // Those that the first error has cancelled count, too.
             (0..group.dropped_count()).for_each(|_| ran.increment());
-            let rest = 5 - ran.get();
-            assert_eq!(rest, 0, "each task has run or was dropped");
         },
         5,
     );
@@ -190,11 +188,7 @@ fn permits_of_a_bounded_queue() {
             let ran = ran.clone();
             submitters(pool, 3, move |pool| {
                 pool.execute(counting(&ran));
-                let handle = pool.evaluate(counting(&ran));
-                if handle.is_finished() {
-                    return;
-                }
-                handle.await_complete();
+                pool.evaluate(counting(&ran)).await_complete();
             });
         },
         6,
@@ -209,12 +203,11 @@ fn an_immediate_shutdown_loses_no_task() {
         as_is,
         |pool, ran| {
             let closer = {
-                let (pool, ran) = (pool.clone(), ran.clone());
+                let pool = pool.clone();
                 thread::spawn(move || {
                     for task in pool.shutdown_now() {
                         // Handed back.
                         task.run();
-                        drop(ran.clone());
                     }
                 })
             };

@@ -327,13 +327,13 @@ fn never_nothing_to_steal_if_one_is_always_there() {
 /// A thread that finds nothing after a steal sees what the stealer wrote before: a steal in
 /// transit.
 #[test]
-fn whoever_finds_nothing_sees_what_the_thief_did() {
+fn a_thread_that_finds_nothing_sees_what_the_thief_did() {
     after_a_theft(|stealer| stealer.is_empty());
 }
 
 /// As above, for another stealer.
 #[test]
-fn whoever_can_steal_nothing_sees_what_the_thief_did() {
+fn a_thread_that_can_steal_nothing_sees_what_the_thief_did() {
     after_a_theft(|stealer| stealer.steal(1, |_| unreachable!("one is one")) == Steal::Empty);
 }
 

@@ -67,3 +67,6 @@ impl Shared {
         }
     }
 }
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests;

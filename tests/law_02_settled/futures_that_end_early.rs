@@ -477,8 +477,8 @@ fn a_cancellation_that_races_with_wakes_has_one_result() {
     assert_eq!((ended, stats.in_flight()), ((values, 0, ROUNDS - values), 0));
 }
 
-/// Where wakers are kept. Futures take its lock when they are dropped, and whoever lets wakers go
-/// holds it meanwhile.
+/// Where wakers are kept. Futures take its lock when they are dropped, and a thread that lets
+/// wakers go holds it meanwhile.
 type Registry = Arc<Mutex<Vec<Waker>>>;
 
 struct LocksWhenDropped(Registry, #[allow(dead_code, reason = "counts")] Dropped);

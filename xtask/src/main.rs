@@ -23,7 +23,8 @@ usage: cargo xtask COMMAND
 
   models [NAME ...]   run the model checks (of these names; default: all)
   schedules [NAME ...] run random schedules of the models (of these names; default: all), and of
-                      larger pools: ELASTIPOOL_SCHEDULES of each (default: 1000)
+                      larger pools: ELASTIPOOL_SCHEDULES of each (default: 1000), the
+                      first with ELASTIPOOL_SEED (default: from the clock)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
   names               see that a type is defined once, and that comments and mutants name what exists

@@ -597,9 +597,9 @@ fn bursts_are_no_evidence_for_a_larger_number() {
 #[test]
 fn a_number_that_is_too_small_does_not_stand_for_long() {
     let slowly = |count| tasks(count, &[Take(1), Sleep(20 * MILLI), Give(1)]);
-    let replies = tasks(5_000, &[Reply(100 * MILLI)]);
+    let replies = tasks(3_000, &[Reply(100 * MILLI)]);
     // After the first search among many workers, and without it.
-    for locked in [slowly(3_000), [locked(500), slowly(1_500)].concat()] {
+    for locked in [slowly(1_500), [locked(500), slowly(700)].concat()] {
         let run = Simulation::new(2).run(&[locked.clone(), replies.clone()].concat());
         let took = run.millis - run.ends[locked.len() - 1];
         assert!(took < 7_000.0, "{took} ms, {:?}", changes(&run.numbers));

@@ -24,7 +24,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::never_empty");
     "ring: a length does not acquire what a stealer released", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between"
-        => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::whoever_finds_nothing");
+        => "        let head = self.head.load(Ordering::Relaxed);\n        between", Model("ring::a_thread_that_finds_nothing");
     "ring: a length loads the tail first", "src/queue/ring.rs",
         "        let head = self.head.load(Ordering::Acquire);\n        between(head, self.tail.load(Ordering::Relaxed))"
         => "        let tail = self.tail.load(Ordering::Acquire);\n        let head = self.head.load(Ordering::Acquire);\n        tail.wrapping_sub(head & !LOCKED) / ONE", Model("ring::never_empty");
@@ -78,7 +78,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        let seen = self.head.load(Ordering::Relaxed);\n", Model("ring::never_nothing");
     "ring: a stealer's first load of the head does not acquire what another stealer released", "src/queue/ring.rs",
         "        let seen = self.head.load(Ordering::Acquire);\n"
-        => "        let seen = self.head.load(Ordering::Relaxed);\n", Model("ring::whoever_can_steal");
+        => "        let seen = self.head.load(Ordering::Relaxed);\n", Model("ring::a_thread_that_can_steal");
     "ring: a stealer does not acquire the items", "src/queue/ring.rs",
         "            let tail = self.tail.load(Ordering::Acquire);\n            let count"
         => "            let tail = self.tail.load(Ordering::Relaxed);\n            let count", Model("ring::growth_versus");
@@ -99,7 +99,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "                after,", Model("ring::a_slot_again");
     "ring: a stealer does not release what it did before", "src/queue/ring.rs",
         "                Ordering::Release,\n                Ordering::Acquire,"
-        => "                Ordering::Relaxed,\n                Ordering::Acquire,", Model("ring::whoever_finds_nothing");
+        => "                Ordering::Relaxed,\n                Ordering::Acquire,", Model("ring::a_thread_that_finds_nothing");
     "ring: a stealer takes items although the head has changed", "src/queue/ring.rs",
         "                Err(now) => head = now & !LOCKED,"
         => "                Err(_) => break count,", Model("ring::add_and_take");

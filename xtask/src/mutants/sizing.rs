@@ -33,6 +33,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a submitter that waits is work also if its view may have no more workers", "src/sizing/measured.rs",
         ".is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))" => ".is_some_and(|capacity| !capacity.awaiting_views().is_empty())",
         Test("growth", "views_that_may_have_no_more_workers");
+    "stalled: a task of a view asks for a look as if the pool measured", "src/sizing/measured.rs",
+        "self.sizes.follows_measurements() && !self" => "!self", Unit("stall::tests::a_task_of_a_paused_view");
     "measured: a rejection is no work", "src/sizing/measured.rs",
         "            || self.sizing.has_rejected.get()\n" => "", Test("growth", "rejections_for_capacity"), Test("growth", "a_stream_of_results");
     "measured: a rejection is work for ever", "src/sizing/measured.rs",
@@ -118,12 +120,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.before.filter(|_| !self.was_blind)" => "self.before.filter(|_| false)",
         Unit("awake::tests::bursts_are_no_evidence");
     "controller: a number stands however long the rounds are", "src/crew/awake.rs",
-        "self.stood < LONGEST_STAND" => "self.stood < f64::MAX + LONGEST_STAND",
+        "self.stood < 4.0 * LONGEST" => "self.stood < f64::MAX",
         Unit("awake::tests::a_number_that_is_too_small");
     "controller: a round is short for a mixture, too", "src/crew/awake.rs",
         "const TURNS: usize = 4;" => "const TURNS: usize = 1;", Unit("awake::tests::a_mixture_of_short");
     "controller: a round lasts as long as its tasks", "src/crew/awake.rs",
-        "let is_long = self.seconds >= LONGEST_ROUND;" => "let is_long = self.seconds >= f64::MAX * LONGEST_ROUND;",
+        "let is_long = self.seconds >= 2.0 * LONGEST;" => "let is_long = false;",
         Unit("awake::tests::many_workers_that_wait");
     "controller: a large number is raised first", "src/crew/awake.rs",
         "let is_down = allowed > 2 * least;" => "let is_down = allowed > usize::MAX - least;",

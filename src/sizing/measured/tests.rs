@@ -1,0 +1,50 @@
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::{Growth, ThreadPool};
+
+#[test]
+fn the_number_rises_from_core_size() {
+    let pool = ThreadPool::builder().core_size(8).growth(Growth::measured(1)).build();
+    let shared = pool.shared();
+    // The keeper measures later.
+    *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+    let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(9)));
+    for _ in 0..8 {
+        let (begin, end) = (Arc::clone(&begin), Arc::clone(&end));
+        pool.execute(move || {
+            begin.wait();
+            end.wait();
+        });
+    }
+    begin.wait();
+    pool.execute(|| ());
+    thread::sleep(Duration::from_millis(100));
+    // They wait for another thread, so the first one only finds that no task ends.
+    shared.measure();
+    thread::sleep(Duration::from_millis(1));
+    shared.measure();
+    let allowed = pool.stats().allowed;
+    end.wait();
+    assert!(allowed >= 12, "twice as many may run as have slept: {allowed}");
+}
+
+#[cfg(feature = "async")]
+#[test]
+fn a_poll_that_returns_pending_is_no_end() {
+    let pool = ThreadPool::builder().core_size(1).build();
+    let shared = pool.shared();
+    *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+    let mut state = shared.sizing.state.lock();
+    let mut ended = || shared.measure_workers(&mut state, Instant::now(), true, true).ended;
+    ended();
+    let mut polls = 0;
+    pool.spawn(std::future::poll_fn(move |context| {
+        polls += 1;
+        context.waker().wake_by_ref();
+        if polls < 100 { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+    }));
+    pool.join();
+    assert_eq!(ended(), 1);
+}
