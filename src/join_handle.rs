@@ -24,7 +24,7 @@ use crate::sched::{Origin, Route};
 use crate::sync::unwind::{Payload, discard};
 use crate::task::expiry::Expiry;
 use crate::task::job::Run;
-use crate::task::promise::{Promise, Receiver, SlotLine};
+use crate::task::promise::{Promise, Receiver, SlotQueue};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
@@ -154,7 +154,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// The task may wait for a slot of this group: a canceller takes it out of the line.
-    pub(crate) fn set_line(&mut self, group: &Arc<impl SlotLine + 'static>) {
+    pub(crate) fn set_line(&mut self, group: &Arc<impl SlotQueue + 'static>) {
         let line = Arc::downgrade(group);
         self.origin.set_line(line);
     }

@@ -8,11 +8,11 @@
 //! lifetime. These facts replace the compiler's check:
 //!
 //! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's
-//!    [`Unstarted`] tasks, or counts there as running, which change under one lock. It is so until
-//!    its closure was called and consumed, or dropped without a call, and its result went to its
-//!    handle. This holds however the task ends, including by a panic. Only the job's memory is
-//!    dropped later, and it holds nothing of the user's. A task that the scope's own thread runs
-//!    after the body does not count, but has ended before that thread goes on.
+//!    unstarted tasks ([`UnstartedList`]), or counts there as running, which change under one lock.
+//!    It is so until its closure was called and consumed, or dropped without a call, and its result
+//!    went to its handle. This holds however the task ends, including by a panic. Only the job's
+//!    memory is dropped later, and it holds nothing of the user's. A task that the scope's own
+//!    thread runs after the body does not count, but has ended before that thread goes on.
 //!
 //!    A future too is unfinished until it was dropped, and its result went to its handle, also
 //!    while it waits for a wake: then it counts as running. It lies in a box, which its task drops
@@ -70,7 +70,7 @@ use crate::task::job::{Job, Outcome, run_closure, settle};
 use crate::task::promise::Promise;
 #[cfg(feature = "async")]
 use crate::task::unstarted::ScopedFuture;
-use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, Unstarted};
+use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};
 use crate::thread::PoolId;
 #[cfg(feature = "async")]
 use crate::wait::FutureTask;
@@ -86,11 +86,11 @@ const KEPT_LISTS: usize = 4;
 thread_local! {
     /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which
     /// the next tasks rely: no more for each queue than the thread had scopes open at a time.
-    static LISTS: RefCell<Vec<(ScopeQueue, Arc<Unstarted>)>> = RefCell::default();
+    static LISTS: RefCell<Vec<(ScopeQueue, Arc<UnstartedList>)>> = RefCell::default();
 }
 
 /// Returns the list of a new scope.
-fn take_list(queue: ScopeQueue) -> Arc<Unstarted> {
+fn take_list(queue: ScopeQueue) -> Arc<UnstartedList> {
     let kept = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         // Its surplus entries must be in this queue.
@@ -98,11 +98,11 @@ fn take_list(queue: ScopeQueue) -> Arc<Unstarted> {
         let index = of_queue.or_else(|| lists.iter().position(|(_, kept)| !kept.has_surplus()))?;
         Some(lists.remove(index).1)
     });
-    kept.ok().flatten().unwrap_or_else(Unstarted::new)
+    kept.ok().flatten().unwrap_or_else(UnstartedList::new)
 }
 
 /// Keeps the list of a scope that has ended.
-fn keep_list(tasks: Arc<Unstarted>, queue: ScopeQueue) {
+fn keep_list(tasks: Arc<UnstartedList>, queue: ScopeQueue) {
     let _ = LISTS.try_with(|lists| {
         let mut lists = lists.borrow_mut();
         if lists.len() >= KEPT_LISTS {
@@ -117,7 +117,7 @@ fn keep_list(tasks: Arc<Unstarted>, queue: ScopeQueue) {
 
 /// Keeps a panic of the body or of a task whose handle was dropped. If there is an earlier panic,
 /// this one goes to the panic handler.
-fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
+fn report(tasks: &UnstartedList, shared: &Shared, payload: Payload) {
     if let Some(payload) = tasks.keep_panic(payload) {
         shared.config.hooks.panicked(payload);
     }
@@ -125,7 +125,7 @@ fn report(tasks: &Unstarted, shared: &Shared, payload: Payload) {
 
 /// Blocks until all tasks have ended. If the scope is going to panic, cancels the futures that wait
 /// to be woken.
-fn wait(tasks: &Unstarted, route: Route<'_>) -> ScopeRecord {
+fn wait(tasks: &UnstartedList, route: Route<'_>) -> ScopeRecord {
     loop {
         let over = pin!(poll_fn(|context| tasks.poll_ended(context.waker())));
         match wait_for(over, None, Dependency::Pool(route.id())).expect(NO_LIMIT) {
@@ -162,7 +162,7 @@ impl Drop for Abort {
 pub struct Scope<'scope, 'env: 'scope> {
     /// Borrowed: a clone per scope would make all CPUs write the same reference count.
     pool: &'scope ThreadPool,
-    tasks: &'scope Arc<Unstarted>,
+    tasks: &'scope Arc<UnstartedList>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -764,7 +764,7 @@ pub struct ScopedJoinHandle<'scope, T> {
     /// `None` if the task was not accepted.
     id: Option<TaskId>,
     pool: &'scope ThreadPool,
-    tasks: &'scope Arc<Unstarted>,
+    tasks: &'scope Arc<UnstartedList>,
 }
 
 impl<T> ScopedJoinHandle<'_, T> {

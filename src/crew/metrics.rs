@@ -132,7 +132,7 @@ impl WorkerMetrics {
                 self.drop_entries(1);
                 Count::Paused
             }
-            Outcome::Pending | Outcome::Woken(_) => Count::Paused,
+            Outcome::Pending | Outcome::Yielded(_) => Count::Paused,
         };
         self.add(count, 1);
     }

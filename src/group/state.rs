@@ -12,7 +12,7 @@
 //! it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a
 //! worker, if as many workers as may [wait](crate::flight::OwnWaits). The pool accepts a deferred
 //! task at once and queues it when it is granted a slot. A canceller that has only its handle takes
-//! it out of the queue, or out of the list of unstarted tasks ([`SlotLine`]).
+//! it out of the queue, or out of the list of unstarted tasks ([`SlotQueue`]).
 //!
 //! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if
 //! there is a waiter, the *round* ends: the waiter receives the failures, and a cancelled group
@@ -48,8 +48,8 @@ use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
 use crate::task::job::{Job, Run};
 use crate::task::paged::Paged;
-use crate::task::promise::SlotLine;
-use crate::task::unstarted::{TaskId, Unstarted};
+use crate::task::promise::SlotQueue;
+use crate::task::unstarted::{TaskId, UnstartedList};
 use crate::token::{CancellationToken, TokenOwner};
 use crate::views::ViewHandle;
 
@@ -59,7 +59,7 @@ pub(super) struct Inner<E> {
     pub(super) _view: Option<ViewHandle>,
     pub(super) state: Mutex<GroupState<E>>,
     /// Unstarted tasks that hold a slot.
-    pub(super) unstarted: Arc<Unstarted>,
+    pub(super) unstarted: Arc<UnstartedList>,
 }
 
 /// What the tasks, handles and waiters of a group share, under its lock.
@@ -470,7 +470,7 @@ impl<E> GroupState<E> {
     }
 }
 
-impl<E: Send + 'static> SlotLine for Inner<E> {
+impl<E: Send + 'static> SlotQueue for Inner<E> {
     fn leave(&self, task: *const ()) {
         if !self.update(|state, after| state.leave_queue(task, after)) {
             // It has been granted a slot. If its entry is not queued yet, a worker drops it.

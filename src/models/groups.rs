@@ -10,7 +10,7 @@ use super::{
 use crate::sched::{Dependency, wait_for};
 use crate::sync::Counter;
 use crate::task::job::{Job, Outcome};
-use crate::task::unstarted::{Reporter, Unstarted};
+use crate::task::unstarted::{Reporter, UnstartedList};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 
@@ -105,11 +105,12 @@ fn a_scope_after_another_one() {
 #[test]
 fn two_tasks_rely_on_one_entry() {
     explore(2, || {
-        let list = Unstarted::new();
+        let list = UnstartedList::new();
         let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
         let (task, _) = list.claim(id, |_| None).expect("it has not been started");
         task.run();
-        let add = |list: Arc<Unstarted>| move || list.add(Job::closure(|| ()), Reporter::Scope).0;
+        let add =
+            |list: Arc<UnstartedList>| move || list.add(Job::closure(|| ()), Reporter::Scope).0;
         let other = thread::spawn(add(Arc::clone(&list)));
         let worker = thread::spawn(move || entry.map(Job::run));
         let entries = [add(Arc::clone(&list))(), other.join().unwrap()].into_iter().flatten();

@@ -34,12 +34,12 @@ impl WorkerContext {
         // Set before the pool is told, which may call user code.
         let from = self.region.replace(to);
         self.metrics.is_in_region.set(to.is_some());
-        let mut relied = MustLook::owed();
+        let mut owed = MustLook::owed();
         if from.is_none() {
             // Another worker may run the futures that the worker's poll has deferred, and have its
             // place.
             self.stop_deferring();
-            relied = relied.and(shared.lend_place(self));
+            owed = owed.and(shared.lend_place(self));
         }
         if to.is_none() {
             shared.take_place_back(self);
@@ -58,7 +58,7 @@ impl WorkerContext {
                 }
             }
             if to.is_some_and(|kind| shared.enter_counted(kind)) {
-                relied = relied.and(shared.counts.add_blocked());
+                owed = owed.and(shared.counts.add_blocked());
                 if self.runs_tasks.get() {
                     shared.release_permit();
                 }
@@ -66,7 +66,7 @@ impl WorkerContext {
         }
         if to.is_some() {
             shared.peak_blocked.raise(shared.blocked_count(shared.counts.load()));
-            relied.look(shared);
+            owed.look(shared);
         }
     }
 }

@@ -463,7 +463,9 @@ impl WorkerContext {
     #[inline]
     pub(crate) fn end(&self, outcome: &mut Outcome) {
         match outcome {
-            Outcome::Completed | Outcome::Pending | Outcome::Woken(_) => self.end_awaited(outcome),
+            Outcome::Completed | Outcome::Pending | Outcome::Yielded(_) => {
+                self.end_awaited(outcome);
+            }
             _ => self.end_rare(outcome),
         }
         self.in_poll.set(false);

@@ -28,7 +28,7 @@ use futures_channel::oneshot;
 use crate::crew::{RegistryState, ThreadKey};
 use crate::keeper::{End, KeeperJob, PAUSE, UserCode};
 use crate::observe::Event;
-use crate::sched::poll_wait::{Meanwhile, Poller};
+use crate::sched::poll_wait::{PollScope, Poller};
 use crate::sched::shared::Shared;
 use crate::sched::trampoline::off_trampoline;
 use crate::sync::Mutex;
@@ -182,7 +182,7 @@ impl Wake for Relay {
         let Some(waker) = self.waker.lock().take() else { return };
         // What it polls is polled as if by an executor outside the pool.
         let code = move || {
-            let _polls = Meanwhile::begin(Poller::Waker);
+            let _polls = PollScope::begin(Poller::Waker);
             waker.wake();
         };
         match self.shared.upgrade() {

@@ -88,15 +88,15 @@ impl Drop for PollWait {
 }
 
 /// Another one polls on the calling thread, until this is dropped.
-pub(crate) struct Meanwhile(Poller);
+pub(crate) struct PollScope(Poller);
 
-impl Meanwhile {
+impl PollScope {
     pub(crate) fn begin(poller: Poller) -> Self {
-        Meanwhile(POLLER.try_with(|current| current.replace(poller)).unwrap_or_default())
+        PollScope(POLLER.try_with(|current| current.replace(poller)).unwrap_or_default())
     }
 }
 
-impl Drop for Meanwhile {
+impl Drop for PollScope {
     fn drop(&mut self) {
         drop(POLLER.try_with(|current| current.replace(std::mem::take(&mut self.0))));
     }

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use crate::sched::context::{self, RegionKind, WorkerContext};
-use crate::sched::poll_wait::{Meanwhile, Poller, has_waits};
+use crate::sched::poll_wait::{PollScope, Poller, has_waits};
 use crate::sync::parker::{Parker, Signal};
 use crate::thread::PoolId;
 
@@ -65,7 +65,7 @@ impl Drop for OtherRegion {
 /// that it waits for. Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
     left: Option<OtherRegion>,
-    _meanwhile: Option<Meanwhile>,
+    _meanwhile: Option<PollScope>,
 }
 
 impl OutsideOfRegion {
@@ -73,7 +73,7 @@ impl OutsideOfRegion {
         let worker = context::worker().filter(|worker| worker.region.get().is_some());
         OutsideOfRegion {
             left: worker.map(|worker| OtherRegion::enter(worker, None)),
-            _meanwhile: has_waits().then(|| Meanwhile::begin(Poller::Other)),
+            _meanwhile: has_waits().then(|| PollScope::begin(Poller::Other)),
         }
     }
 
@@ -132,7 +132,7 @@ fn wait_until(
     };
     loop {
         let is_ready = {
-            let _polls = Meanwhile::begin(poller.clone());
+            let _polls = PollScope::begin(poller.clone());
             poll(&mut context)
         };
         // Polls once more after the deadline: the future may have become ready at that moment.

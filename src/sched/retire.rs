@@ -70,7 +70,7 @@ impl Shared {
             }
             // Races 3 and 4: the last worker stays while anything is in flight. It subtracts itself
             // before it looks.
-            let (now, relied) = self.counts.remove_worker();
+            let (now, owed) = self.counts.remove_worker();
             if now.total() == 0 && !self.in_flight.status().is_quiet() {
                 self.counts.add_worker();
                 if why == Retire::Recycled {
@@ -86,7 +86,7 @@ impl Shared {
             if !self.config.hooks.has_stop_hook() {
                 registry.return_index(index);
             }
-            return Some(relied);
+            return Some(owed);
         }
     }
 

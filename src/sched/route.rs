@@ -8,7 +8,7 @@ use crate::sched::shared::Shared;
 use crate::task::attachment::{Attachment, Line};
 use crate::task::expiry::Expiry;
 use crate::task::job::Outcome;
-use crate::task::promise::SlotLine;
+use crate::task::promise::SlotQueue;
 use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
@@ -159,7 +159,7 @@ struct Rare {
     expiry: Option<Arc<Expiry>>,
     poll_wait: PollWait,
     /// The group in which the task may wait for a slot.
-    line: Option<Weak<dyn SlotLine>>,
+    line: Option<Weak<dyn SlotQueue>>,
     /// What the drop of the handle does.
     on_drop: Option<Box<dyn Send + Sync>>,
 }
@@ -177,11 +177,11 @@ impl Origin {
     }
 
     /// Returns the group in which the task may wait for a slot, if it is there.
-    pub(crate) fn line(&self) -> Option<Arc<dyn SlotLine>> {
+    pub(crate) fn line(&self) -> Option<Arc<dyn SlotQueue>> {
         self.rare.as_ref()?.line.as_ref()?.upgrade()
     }
 
-    pub(crate) fn set_line(&mut self, line: Weak<dyn SlotLine>) {
+    pub(crate) fn set_line(&mut self, line: Weak<dyn SlotQueue>) {
         self.rare.get_or_insert_default().line = Some(line);
     }
 

@@ -228,11 +228,11 @@ impl Worker {
 
     #[inline(never)]
     fn look_before_run(&mut self, owed: Option<MustLook>, is_woken: bool) {
-        let relied = self.end_search().and(owed);
+        let owed = self.end_search().and(owed);
         if is_woken {
-            relied.look_as_woken(&self.shared);
+            owed.look_as_woken(&self.shared);
         } else {
-            relied.look(&self.shared);
+            owed.look(&self.shared);
         }
     }
 
@@ -303,7 +303,7 @@ impl Worker {
         self.begin(is_new);
         let mut outcome = job.run_in_place();
         self.end(&mut outcome);
-        if let Outcome::Woken(task) = outcome {
+        if let Outcome::Yielded(task) = outcome {
             // Race 22: to the end of the queue, without a notification. This worker looks at the
             // queue next; if it takes another entry there, a worker was notified of that one.
             self.context.push_yielded(&self.shared.queue, task);
@@ -323,7 +323,7 @@ impl Worker {
         let view = ended.expect("what ran on top of it has put it back");
         self.end(&mut outcome);
         view.end(&outcome);
-        if let Outcome::Woken(task) = outcome {
+        if let Outcome::Yielded(task) = outcome {
             self.shared.push_to_view(&view, Job::woken(task));
         }
         view.running.finish(1);

@@ -203,7 +203,7 @@ impl Route<'_> {
             }
             self.record_on_caller(None, &outcome);
             self.end_on_caller(&mut outcome);
-            if let Outcome::Woken(task) = outcome {
+            if let Outcome::Yielded(task) = outcome {
                 // If there is still no worker, poll the future again here.
                 again = self.requeue(Job::woken(task)).err();
             }

@@ -42,7 +42,7 @@ use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::job::Run;
-use crate::task::unstarted::{Reporter, TaskId, Unstarted};
+use crate::task::unstarted::{Reporter, TaskId, UnstartedList};
 use crate::views::{ViewCore, ViewJob};
 
 /// What a submission does to have its task accepted.
@@ -124,7 +124,7 @@ impl Accepted<'_> {
     #[inline(never)]
     pub(crate) fn enqueue_unstarted(
         self,
-        list: &Arc<Unstarted>,
+        list: &Arc<UnstartedList>,
         job: Job,
         reporter: Reporter,
     ) -> TaskId {
@@ -416,7 +416,7 @@ impl<'a> Route<'a> {
     /// queue (race 24).
     ///
     /// Returns the task's number in its `list`, unless it is cancelled.
-    pub(crate) fn enqueue_deferred(self, list: &Arc<Unstarted>, job: Job) -> Option<TaskId> {
+    pub(crate) fn enqueue_deferred(self, list: &Arc<UnstartedList>, job: Job) -> Option<TaskId> {
         if self.shared.is_stopped() {
             trampoline(self, job, |route, job| route.drop_on_caller(job));
             return None;
@@ -426,7 +426,7 @@ impl<'a> Route<'a> {
 
     /// As [`enqueue_deferred`](Self::enqueue_deferred), also after an immediate shutdown: for a
     /// task that must not run any more.
-    pub(crate) fn enqueue_over_limit(self, list: &Arc<Unstarted>, job: Job) -> TaskId {
+    pub(crate) fn enqueue_over_limit(self, list: &Arc<UnstartedList>, job: Job) -> TaskId {
         self.shared.acquire_over_limit();
         if self.shared.ensure_worker() {
             let context = context::current(self.shared);

@@ -110,7 +110,7 @@ pub(crate) enum Outcome {
     /// The future waits to be woken.
     Pending,
     /// The future was woken during its poll: the thread that polled it must queue it again.
-    Woken(Arc<dyn Run>),
+    Yielded(Arc<dyn Run>),
 }
 
 impl Outcome {
@@ -134,7 +134,7 @@ impl Outcome {
             Outcome::Completed | Outcome::Panicked(_) | Outcome::Cancelled | Outcome::Expired => {
                 true
             }
-            Outcome::Skipped | Outcome::Pending | Outcome::Woken(_) => false,
+            Outcome::Skipped | Outcome::Pending | Outcome::Yielded(_) => false,
         }
     }
 }

@@ -8,7 +8,7 @@ use futures_channel::oneshot;
 use crate::sync::unwind::{Payload, quietly};
 
 /// A group, in which tasks wait for a slot.
-pub(crate) trait SlotLine: Send + Sync {
+pub(crate) trait SlotQueue: Send + Sync {
     /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
     /// address.
     fn leave(&self, task: *const ());

@@ -45,7 +45,7 @@ use crate::task::paged::Paged;
 pub(crate) const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
-pub(crate) struct Unstarted {
+pub(crate) struct UnstartedList {
     state: Mutex<ListState>,
 }
 
@@ -116,7 +116,7 @@ impl Reporter {
     }
 }
 
-/// The outcome of [`Unstarted::poll_ended`].
+/// The outcome of [`UnstartedList::poll_ended`].
 pub(crate) enum ScopeWait {
     /// All tasks have ended: how.
     Ended(ScopeRecord),
@@ -128,7 +128,7 @@ pub(crate) enum ScopeWait {
 #[must_use]
 pub(crate) struct TakenTask<'a> {
     task: StoredTask,
-    list: &'a Unstarted,
+    list: &'a UnstartedList,
     /// Whether it counts as running: the scope's own thread learns of the ends of its tasks by
     /// itself.
     is_counted: bool,
@@ -144,7 +144,7 @@ pub(crate) enum Entry {
     Stale,
 }
 
-/// The outcome of [`Unstarted::claim_newest`].
+/// The outcome of [`UnstartedList::claim_newest`].
 #[must_use]
 pub(crate) enum Claim<'a> {
     /// The caller runs this task.
@@ -262,7 +262,7 @@ impl TakenTask<'_> {
     }
 }
 
-impl Unstarted {
+impl UnstartedList {
     pub(crate) fn new() -> Arc<Self> {
         let state = ListState {
             tasks: VecDeque::new(),
@@ -277,7 +277,7 @@ impl Unstarted {
             waiter: None,
             record: ScopeRecord::default(),
         };
-        Arc::new(Unstarted { state: Mutex::new(state) })
+        Arc::new(UnstartedList { state: Mutex::new(state) })
     }
 
     /// Whether the queue has more entries than there are tasks.
@@ -467,7 +467,7 @@ impl Unstarted {
 }
 
 /// As an entry in the queue.
-impl Run for Unstarted {
+impl Run for UnstartedList {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         // A waiting thread uses `claim`: an entry belongs to no particular task.
         if matches!(action, Action::RunAwaited | Action::Cancel) {
@@ -504,7 +504,7 @@ impl Run for Unstarted {
 /// result to its handle, if there is one.
 pub(crate) struct ScopedFuture {
     /// `None` once it has ended.
-    list: Option<Arc<Unstarted>>,
+    list: Option<Arc<UnstartedList>>,
     has_handle: bool,
     /// The key among the pending futures, if it has been pending.
     key: Option<usize>,
@@ -512,7 +512,7 @@ pub(crate) struct ScopedFuture {
 
 impl ScopedFuture {
     /// The caller adds the future to the list, as reported by [`Reporter::Future`].
-    pub(crate) fn new(list: &Arc<Unstarted>, has_handle: bool) -> Self {
+    pub(crate) fn new(list: &Arc<UnstartedList>, has_handle: bool) -> Self {
         ScopedFuture { list: Some(Arc::clone(list)), has_handle, key: None }
     }
 
@@ -554,7 +554,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::{Claim, Entry, KEPT_TASKS, Reporter, TakenTask, TaskId, Unstarted};
+    use super::{Claim, Entry, KEPT_TASKS, Reporter, TakenTask, TaskId, UnstartedList};
     use crate::task::job::{Job, Outcome};
 
     /// Takes no entry back.
@@ -567,7 +567,7 @@ mod tests {
         task.run()
     }
 
-    fn run_newest(list: &Unstarted) -> Option<Outcome> {
+    fn run_newest(list: &UnstartedList) -> Option<Outcome> {
         match list.claim_newest(|| true, stale) {
             Claim::Task(task, entry) => Some(run((task, entry))),
             Claim::Ended(_) | Claim::Cancel(_) | Claim::Nothing => None,
@@ -575,7 +575,7 @@ mod tests {
     }
 
     /// Adds a task that gets an entry of its own.
-    fn add(list: &Arc<Unstarted>) -> (Job, TaskId) {
+    fn add(list: &Arc<UnstartedList>) -> (Job, TaskId) {
         let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
         (entry.expect("none is left over"), id)
     }
@@ -588,7 +588,7 @@ mod tests {
 
     #[test]
     fn each_task_is_started_once_from_either_end() {
-        let unstarted = Unstarted::new();
+        let unstarted = UnstartedList::new();
         let written = Arc::new(AtomicUsize::new(0));
         let mut entries = Vec::new();
         let mut ids = Vec::new();
@@ -618,7 +618,7 @@ mod tests {
 
     #[test]
     fn the_entries_of_cancelled_tasks_are_left_over() {
-        let list = Unstarted::new();
+        let list = UnstartedList::new();
         let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
         assert!(
@@ -642,7 +642,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_dropped() {
-        let list = Unstarted::new();
+        let list = UnstartedList::new();
         let mut queue = vec![add(&list).0, add(&list).0];
         while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
             assert_eq!(entry, Entry::TakenBack);
@@ -653,7 +653,7 @@ mod tests {
 
     #[test]
     fn a_large_list_gives_its_memory_back() {
-        let list = Unstarted::new();
+        let list = UnstartedList::new();
         let mut queue: Vec<_> = (0..10 * KEPT_TASKS).map(|_| add(&list).0).collect();
         while let Claim::Task(task, _) = list.claim_newest(|| true, |_| queue.pop()) {
             task.run();
@@ -663,7 +663,7 @@ mod tests {
 
     #[test]
     fn a_task_relies_on_an_entry_that_is_left_over() {
-        let list = Unstarted::new();
+        let list = UnstartedList::new();
         let [first, second] = [(); 2].map(|()| add(&list));
         for _ in 0..2 {
             let Claim::Task(task, Entry::Stale) = list.claim_newest(|| true, stale) else {
@@ -687,10 +687,10 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
-        let [one, other] = [(); 2].map(|()| Unstarted::new());
+        let [one, other] = [(); 2].map(|()| UnstartedList::new());
         let mut queue = vec![add(&one).0, add(&other).0, add(&one).0, add(&one).0];
         // As a worker does with its local queue.
-        let mut claim = |list: &Unstarted| {
+        let mut claim = |list: &UnstartedList| {
             let newest = |wanted: &dyn Fn(&Job) -> bool| {
                 if wanted(queue.last()?) { queue.pop() } else { None }
             };

@@ -18,7 +18,7 @@ use crate::sched::{
     enter_task, is_caller_of, mark_caller, off_trampoline,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
-use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, Unstarted};
+use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, UnstartedList};
 use crate::thread::{may_nest, nest, outside_of_executor};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
@@ -52,7 +52,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
 
 /// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or
 /// a thread outside that runs a task of the pool.
-pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, id: TaskId) {
+pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedList, id: TaskId) {
     if !may_nest() {
         return;
     }
@@ -71,7 +71,7 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &Unstarted, i
 /// when the caller no longer `depends` on them.
 pub(crate) fn run_awaited_group(
     route: Route<'_>,
-    unstarted: &Unstarted,
+    unstarted: &UnstartedList,
     depends: impl Fn() -> bool,
 ) {
     if let Some(worker) = context::current(route.shared).filter(|_| may_nest()) {
@@ -81,7 +81,10 @@ pub(crate) fn run_awaited_group(
 
 /// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its
 /// tasks have ended then.
-pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Option<ScopeRecord> {
+pub(crate) fn run_awaited_scope(
+    route: Route<'_>,
+    unstarted: &UnstartedList,
+) -> Option<ScopeRecord> {
     if !may_nest() {
         return None;
     }
@@ -91,7 +94,7 @@ pub(crate) fn run_awaited_scope(route: Route<'_>, unstarted: &Unstarted) -> Opti
 fn run_newest(
     worker: Option<&WorkerContext>,
     route: Route<'_>,
-    unstarted: &Unstarted,
+    unstarted: &UnstartedList,
     depends: impl Fn() -> bool,
 ) -> Option<ScopeRecord> {
     on_top(worker, route, |claimer| {
@@ -193,7 +196,7 @@ impl Claimer<'_> {
                 shared.acquire_over_limit();
                 shared.release_permits_of_entries(1);
             }
-            Outcome::Woken(task) => self.route.enqueue_woken(task),
+            Outcome::Yielded(task) => self.route.enqueue_woken(task),
             _ => {}
         }
     }

@@ -387,7 +387,7 @@ where
                     mem::forget(self);
                     return Outcome::Pending;
                 }
-                Ok(TransitionToIdle::Submit) => return Outcome::Woken(self),
+                Ok(TransitionToIdle::Submit) => return Outcome::Yielded(self),
                 Err(owner) => {
                     let _own = OwnTask::begin(header);
                     self.end(owner, &mut outcome);

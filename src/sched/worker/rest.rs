@@ -51,14 +51,14 @@ impl Worker {
         let freed = self.shared.release_place(&self.context);
         self.shared.grant_before_rest();
         self.context.rest();
-        let relied = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
-        let relied = relied.and(self.end_search()).and(freed);
+        let owed = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
+        let owed = owed.and(self.end_search()).and(freed);
         // Published before it returns its credit: the worker that makes the pool quiet counts as
         // idle when the joiner returns.
         self.return_credit();
         // Race 1: published first, then looks at the queue. The look is the loop of
         // `rest_or_leave`.
-        relied.fence(&self.shared);
+        owed.fence(&self.shared);
     }
 
     /// Waits on the idle list until there is or may be work. Returns why the worker has left

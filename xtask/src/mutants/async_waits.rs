@@ -134,7 +134,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            KeeperJob::Helper => _ = self.try_start_helper(),"
         => "            KeeperJob::Helper => {}", Test("async_code", "wakers_of_a_refused_helper");
     "wakers: what one polls blocks the helper", "src/sched/helper.rs",
-        "            let _polls = Meanwhile::begin(Poller::Waker);\n"
+        "            let _polls = PollScope::begin(Poller::Waker);\n"
         => "", Test("async_code", "submits_no_more_than_fit");
     "group: a slot of a future that gives up is lost", "src/group/permit.rs",
         "            return Some(self.inner.slot(token));\n"

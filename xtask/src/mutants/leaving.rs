@@ -91,7 +91,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        self.admit", Model("retire::another_core_size");
     "recycling: a worker leaves although its successor is refused", "src/sched/retire.rs",
         "                        return None;\n"
-        => "                        let (_, relied) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(relied);\n", Model("retire::recycle_versus_a_refused");
+        => "                        let (_, owed) = self.counts.remove_worker();\n                        self.registry.lock().deregister(key);\n                        return Some(owed);\n", Model("retire::recycle_versus_a_refused");
     "recycling: a worker whose quota is used gets another for a task that comes just then", "src/sched/retire.rs",
         "                if why == Retire::Recycled {\n                    // The quota"
         => "                if false {\n                    // The quota", Model("retire::recycle_versus_submit");

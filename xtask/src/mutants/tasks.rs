@@ -95,8 +95,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "Action::Cancel => self.state.transition_to_dropping(),"
         => "Action::Cancel => return TakenFuture::Nothing,", Test("handles", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
-        "            Outcome::Skipped | Outcome::Pending | Outcome::Woken(_) => false,\n"
-        => "            Outcome::Skipped => true,\n            Outcome::Pending | Outcome::Woken(_) => false,\n", Model("waits::an_awaited_task_versus_its_entry");
+        "            Outcome::Skipped | Outcome::Pending | Outcome::Yielded(_) => false,\n"
+        => "            Outcome::Skipped => true,\n            Outcome::Pending | Outcome::Yielded(_) => false,\n", Model("waits::an_awaited_task_versus_its_entry");
     "timeout: a late task stays until a worker comes", "src/join_handle/waiting.rs",
         "                self.cancel();\n"
         => "", Test("views", "a_blocking_wait_returns");

@@ -77,15 +77,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.declared.fetch_add(1, Ordering::AcqRel) < self.config.max_blocked"
         => "self.declared.fetch_add(1, Ordering::AcqRel) < usize::MAX", Test("workers", "max_blocked::");
     "limit: a blocked worker keeps its place", "src/sched/compensate.rs",
-        "            relied = relied.and(shared.lend_place(self));\n"
+        "            owed = owed.and(shared.lend_place(self));\n"
         => "", Model("views::a_worker_of_a_limited_view");
     "limit: a worker that is not replaced keeps its place", "src/sched/compensate.rs",
-        "            relied = relied.and(shared.lend_place(self));\n"
-        => "            if shared.declared.load(Ordering::Relaxed) < shared.config.max_blocked {\n                relied = relied.and(shared.lend_place(self));\n            }\n", Test("views", "a_worker_that_takes_over");
+        "            owed = owed.and(shared.lend_place(self));\n"
+        => "            if shared.declared.load(Ordering::Relaxed) < shared.config.max_blocked {\n                owed = owed.and(shared.lend_place(self));\n            }\n", Test("views", "a_worker_that_takes_over");
     "report: a region is not seen", "src/sched/compensate.rs",
         "            observer.set_blocked(to.is_some());\n"
         => "            let _ = observer;\n", Test("interface", "a_task_that_waits_for_another");
     "region: the panic of a poll leaves its counter behind", "src/sched/region.rs",
-        "            let _polls = Meanwhile::begin(poller.clone());\n"
-        => "            std::mem::forget(Meanwhile::begin(poller.clone()));\n", Unit("region::tests::a_poll_that_panics");
+        "            let _polls = PollScope::begin(poller.clone());\n"
+        => "            std::mem::forget(PollScope::begin(poller.clone()));\n", Unit("region::tests::a_poll_that_panics");
 };

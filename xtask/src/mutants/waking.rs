@@ -116,8 +116,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.counts.end_search(Search::Starting).look(self);\n"
         => "            _ = self.counts.end_search(Search::Starting);\n", Model("notify::a_refused_start_below_core_is");
     "race 1: a worker rests with its search", "src/sched/worker/rest.rs",
-        "relied.and(self.end_search()).and(freed);"
-        => "relied.and(freed);", Model("notify::a_woken_worker_finds_nothing");
+        "owed.and(self.end_search()).and(freed);"
+        => "owed.and(freed);", Model("notify::a_woken_worker_finds_nothing");
     "spare worker: a worker withdraws for work above the limit", "src/crew/counts.rs",
         "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
         => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");
