@@ -8,15 +8,17 @@ use std::time::Duration;
 use crate::crew::{Sizes, check_sizes};
 use crate::error::BuildError;
 use crate::growth::Growth;
-use crate::observe::{Hooks, Tracker, Watch};
+use crate::observe::{Hooks, Observe, Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::{Config, EAGER, Growing, Shared};
+use crate::sched::{Bounded, Config, EAGER, Growing, Shared, Wrap};
 use crate::sizing::measured::MEASURED;
 use crate::sizing::stall::stalled;
+use crate::submit::bounded;
 use crate::sync::cpu::{count_cpus, cpus};
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
+use crate::wait::enable_wrapping;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
 
@@ -94,7 +96,8 @@ pub struct Builder {
     max_size: Option<usize>,
     keep_alive: Option<Duration>,
     max_blocked: Option<usize>,
-    queue_capacity: Option<usize>,
+    bounded: Option<Bounded>,
+    wrap: Wrap,
     max_tasks_per_worker: Option<usize>,
     stack_size: Option<usize>,
     growth: Option<Growth>,
@@ -278,7 +281,7 @@ impl Builder {
     /// pool.join();
     /// ```
     pub fn queue_capacity(mut self, queue_capacity: usize) -> Self {
-        self.queue_capacity = Some(queue_capacity);
+        self.bounded = Some(bounded(queue_capacity));
         self
     }
 
@@ -580,13 +583,18 @@ impl Builder {
     ///
     /// With OpenTelemetry, the hook is
     /// `|| { let context = Context::current(); move || context.clone().attach() }`.
-    pub fn task_context<F, E, G>(mut self, capture: F) -> Self
+    pub fn task_context<F, E, G>(self, capture: F) -> Self
     where
         F: Fn() -> E + Send + Sync + 'static,
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.hooks.observers.push(Arc::new(Contained::new(capture)));
+        self.observe(Arc::new(Contained::new(capture)))
+    }
+
+    pub(crate) fn observe(mut self, observer: Arc<dyn Observe>) -> Self {
+        enable_wrapping(&self.wrap);
+        self.hooks.observers.push(observer);
         self
     }
 
@@ -606,6 +614,7 @@ impl Builder {
     /// assert!(pool.report().is_some());
     /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
+        enable_wrapping(&self.wrap);
         self.stall_after = self.stall_after.filter(|_| tracks);
         let tracker = self.hooks.tracker.take();
         self.hooks.tracker = tracks.then(|| tracker.unwrap_or_else(|| Tracker::factory(None)));
@@ -658,6 +667,7 @@ impl Builder {
     {
         let hook = Contained::new(hook);
         let hook = Arc::new(move |report: &Report| hook.get()(report));
+        enable_wrapping(&self.wrap);
         self.hooks.tracker = Some(Tracker::factory(Some(Watch { after, hook })));
         self.stall_after = Some(after);
         self.look_for_stalls = Some(Shared::look_for_stalls);
@@ -737,7 +747,8 @@ impl Builder {
         }
         let config = Config {
             name,
-            queue_capacity: self.queue_capacity,
+            bounded: self.bounded,
+            wrap: self.wrap,
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size.unwrap_or_else(default_stack_size),
             growing,

@@ -10,6 +10,7 @@ use crate::error::BuildError;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
 use crate::views::{QueueTimeout, Terms, ViewCore, ViewHandle};
+use crate::wait::enable_wrapping;
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by
 /// [`ThreadPool::view`].
@@ -259,6 +260,7 @@ impl View {
         &self,
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), BuildError> {
+        enable_wrapping(&self.shared().config.wrap);
         self.inner().queue_timeout.set(timeout.into())
     }
 }
@@ -489,6 +491,7 @@ impl ViewBuilder {
     /// assert_eq!(requests.stats().expired, 1);
     /// ```
     pub fn queue_timeout(mut self, timeout: Duration) -> Self {
+        enable_wrapping(&self.pool.shared().config.wrap);
         self.queue_timeout = Some(timeout);
         self
     }

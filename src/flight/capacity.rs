@@ -111,32 +111,85 @@ pub(crate) enum Waits {
     Future,
 }
 
-impl Capacity {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Capacity {
-            capacity,
-            word: AtomicUsize::new(0),
-            submitters: Mutex::new(VecDeque::new()),
-            stale: Mutex::new(Stale::default()),
-        }
-    }
-
+/// What a pool asks of its [`Capacity`]. It is called through `dyn`, and only
+/// [`Builder::queue_capacity`](crate::Builder::queue_capacity) makes one. So a program without
+/// bounded queues does not contain it.
+pub(crate) trait Permits: Send + Sync {
     /// Acquires a permit for one task, if one is free and not meant for a waiting submitter. Also
     /// in a closed pool, where the task is not accepted afterwards.
-    #[inline]
-    pub(crate) fn try_acquire(&self, sizes: &Sizes) -> bool {
-        self.acquire_unless(is_reserved, sizes)
-    }
+    fn try_acquire(&self, sizes: &Sizes) -> bool;
 
     /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits
     /// for what this returns. A thread must then call [`end_wait`](Self::end_wait), and a future
     /// that gives up [`give_up`](Self::give_up).
-    pub(crate) fn begin_wait(
+    fn begin_wait(
         &self,
         sizes: &Sizes,
         view: ViewId,
         waits: Waits,
-        is_closed: impl FnOnce() -> bool,
+        is_closed: &dyn Fn() -> bool,
+    ) -> Granted;
+
+    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter
+    /// gives up. Returns whether it has a permit.
+    #[must_use]
+    fn end_wait(
+        &self,
+        sizes: &Sizes,
+        granted: Granted,
+        outcome: Option<Result<(), oneshot::Canceled>>,
+    ) -> bool;
+
+    /// Ends the wait of a future that gives up, and releases the permit that it was granted.
+    fn give_up(&self, sizes: &Sizes, granted: Granted);
+
+    /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for
+    /// a worker that polls a woken future or leaves a blocking region.
+    fn acquire_over_limit(&self);
+
+    /// Releases a permit: a task or a poll has ended, a task will not be started, or its worker
+    /// enters a blocking region.
+    fn release(&self, sizes: &Sizes);
+
+    /// Releases the permit of a task whose first entry stays in a queue without it. That of a task
+    /// that `is_cancelled` stays with the entry if as many others lie there as the capacity:
+    /// entries take memory, and a task can be cancelled as fast as it is submitted.
+    fn leave_entry(&self, sizes: &Sizes, is_cancelled: bool);
+
+    /// Entries that have been left are no longer in a queue, or have a task again. Releases as many
+    /// permits, if there are any.
+    fn drop_entries(&self, sizes: &Sizes, count: usize);
+
+    /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.
+    fn close(&self, view: Option<ViewId>);
+
+    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and
+    /// may have left a permit free while another submitter woke up.
+    fn grant_before_rest(&self, sizes: &Sizes);
+
+    /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free
+    /// one after a release, after a change of the sizes, and when a submitter has woken up.
+    fn grant(&self, sizes: &Sizes);
+
+    /// Grants a permit, free or not, to the first submitter that is a worker of the pool.
+    fn grant_over_limit(&self, sizes: &Sizes);
+
+    /// Returns the views to which the waiting submitters submit. Takes the lock only if there is
+    /// one.
+    fn awaiting_views(&self) -> Vec<ViewId>;
+}
+
+impl Permits for Capacity {
+    fn try_acquire(&self, sizes: &Sizes) -> bool {
+        self.acquire_unless(is_reserved, sizes)
+    }
+
+    fn begin_wait(
+        &self,
+        sizes: &Sizes,
+        view: ViewId,
+        waits: Waits,
+        is_closed: &dyn Fn() -> bool,
     ) -> Granted {
         let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
@@ -152,10 +205,7 @@ impl Capacity {
         granted
     }
 
-    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter
-    /// gives up. Returns whether it has a permit.
-    #[must_use]
-    pub(crate) fn end_wait(
+    fn end_wait(
         &self,
         sizes: &Sizes,
         mut granted: Granted,
@@ -173,13 +223,99 @@ impl Capacity {
         self.try_acquire(sizes)
     }
 
-    /// Ends the wait of a future that gives up, and releases the permit that it was granted.
-    pub(crate) fn give_up(&self, sizes: &Sizes, mut granted: Granted) {
+    fn give_up(&self, sizes: &Sizes, mut granted: Granted) {
         granted.close();
         if granted.try_recv() == Ok(Some(())) {
             self.release(sizes);
         } else {
             self.remove(granted);
+        }
+    }
+
+    fn acquire_over_limit(&self) {
+        self.word.fetch_add(PERMIT, Ordering::AcqRel);
+    }
+
+    fn release(&self, sizes: &Sizes) {
+        let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
+        debug_assert!(before >= PERMIT, "each permit is released once");
+        if is_reserved(before) {
+            self.grant(sizes);
+        }
+    }
+
+    fn leave_entry(&self, sizes: &Sizes, is_cancelled: bool) {
+        let mut stale = self.stale.lock();
+        let is_full = usize::try_from(stale.entries).is_ok_and(|entries| entries >= self.capacity);
+        let is_kept = is_cancelled && is_full;
+        stale.entries += 1;
+        stale.permits += usize::from(is_kept);
+        drop(stale);
+        if !is_kept {
+            self.release(sizes);
+        }
+    }
+
+    fn drop_entries(&self, sizes: &Sizes, count: usize) {
+        let mut stale = self.stale.lock();
+        stale.entries -= count as isize;
+        let released = count.min(stale.permits);
+        stale.permits -= released;
+        drop(stale);
+        (0..released).for_each(|_| self.release(sizes));
+    }
+
+    fn close(&self, view: Option<ViewId>) {
+        let mut submitters = self.submitters.lock();
+        let mut refused = VecDeque::new();
+        for submitter in mem::take(&mut *submitters) {
+            let is_refused = view.is_none_or(|view| submitter.view == view);
+            if is_refused { &mut refused } else { &mut *submitters }.push_back(submitter);
+        }
+        self.update_flag(&submitters);
+        // Unlock first: the submitters take the lock when they are awake.
+        drop(submitters);
+        drop(refused);
+    }
+
+    fn grant_before_rest(&self, sizes: &Sizes) {
+        // The worker itself has seen the flag when it released its permit.
+        if self.is_awaited() {
+            self.grant(sizes);
+        }
+    }
+
+    fn grant(&self, sizes: &Sizes) {
+        self.grant_locked(self.submitters.lock(), sizes);
+    }
+
+    fn grant_over_limit(&self, sizes: &Sizes) {
+        let acquire = || {
+            self.acquire_over_limit();
+            true
+        };
+        let is_worker = |submitter: &Submitter| submitter.waits == Waits::Worker;
+        self.grant_to(self.submitters.lock(), is_worker, acquire, sizes);
+    }
+
+    fn awaiting_views(&self) -> Vec<ViewId> {
+        let mut views = Vec::new();
+        if self.is_awaited() {
+            views.extend(self.submitters.lock().iter().map(|submitter| submitter.view));
+            // Mostly all wait for the same view.
+            views.dedup();
+        }
+        views
+    }
+}
+
+impl Capacity {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Capacity {
+            capacity,
+            word: AtomicUsize::new(0),
+            submitters: Mutex::new(VecDeque::new()),
+            stale: Mutex::new(Stale::default()),
         }
     }
 
@@ -207,96 +343,12 @@ impl Capacity {
         self.word.fetch_update(Ordering::AcqRel, Ordering::Acquire, acquire).is_ok()
     }
 
-    /// Acquires a permit, free or not: for a task that was accepted earlier and cannot wait, or for
-    /// a worker that polls a woken future or leaves a blocking region.
-    #[inline]
-    pub(crate) fn acquire_over_limit(&self) {
-        self.word.fetch_add(PERMIT, Ordering::AcqRel);
-    }
-
-    /// Releases a permit: a task or a poll has ended, a task will not be started, or its worker
-    /// enters a blocking region.
-    #[inline]
-    pub(crate) fn release(&self, sizes: &Sizes) {
-        let before = self.word.fetch_sub(PERMIT, Ordering::AcqRel);
-        debug_assert!(before >= PERMIT, "each permit is released once");
-        if is_reserved(before) {
-            self.grant(sizes);
-        }
-    }
-
-    /// Releases the permit of a task whose first entry stays in a queue without it. That of a task
-    /// that `is_cancelled` stays with the entry if as many others lie there as the capacity:
-    /// entries take memory, and a task can be cancelled as fast as it is submitted.
-    pub(crate) fn leave_entry(&self, sizes: &Sizes, is_cancelled: bool) {
-        let mut stale = self.stale.lock();
-        let is_full = usize::try_from(stale.entries).is_ok_and(|entries| entries >= self.capacity);
-        let is_kept = is_cancelled && is_full;
-        stale.entries += 1;
-        stale.permits += usize::from(is_kept);
-        drop(stale);
-        if !is_kept {
-            self.release(sizes);
-        }
-    }
-
-    /// Entries that have been left are no longer in a queue, or have a task again. Releases as many
-    /// permits, if there are any.
-    pub(crate) fn drop_entries(&self, sizes: &Sizes, count: usize) {
-        let mut stale = self.stale.lock();
-        stale.entries -= count as isize;
-        let released = count.min(stale.permits);
-        stale.permits -= released;
-        drop(stale);
-        (0..released).for_each(|_| self.release(sizes));
-    }
-
-    /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.
-    pub(crate) fn close(&self, view: Option<ViewId>) {
-        let mut submitters = self.submitters.lock();
-        let mut refused = VecDeque::new();
-        for submitter in mem::take(&mut *submitters) {
-            let is_refused = view.is_none_or(|view| submitter.view == view);
-            if is_refused { &mut refused } else { &mut *submitters }.push_back(submitter);
-        }
-        self.update_flag(&submitters);
-        // Unlock first: the submitters take the lock when they are awake.
-        drop(submitters);
-        drop(refused);
-    }
-
-    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and
-    /// may have left a permit free while another submitter woke up.
-    pub(crate) fn grant_before_rest(&self, sizes: &Sizes) {
-        // The worker itself has seen the flag when it released its permit.
-        if self.is_awaited() {
-            self.grant(sizes);
-        }
-    }
-
-    /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free
-    /// one after a release, after a change of the sizes, and when a submitter has woken up.
-    #[cold]
-    pub(crate) fn grant(&self, sizes: &Sizes) {
-        self.grant_locked(self.submitters.lock(), sizes);
-    }
-
     fn grant_locked<'a>(&'a self, mut submitters: Submitters<'a>, sizes: &Sizes) {
         let acquire = || self.acquire_unless(|_| false, sizes);
         // A future does not grant the next permit when it wakes up.
         while self.grant_to(submitters, |_| true, acquire, sizes) == Some(Waits::Future) {
             submitters = self.submitters.lock();
         }
-    }
-
-    /// Grants a permit, free or not, to the first submitter that is a worker of the pool.
-    pub(crate) fn grant_over_limit(&self, sizes: &Sizes) {
-        let acquire = || {
-            self.acquire_over_limit();
-            true
-        };
-        let is_worker = |submitter: &Submitter| submitter.waits == Waits::Worker;
-        self.grant_to(self.submitters.lock(), is_worker, acquire, sizes);
     }
 
     /// Grants a permit to the first submitter that may receive one. Returns what has waited.
@@ -326,18 +378,6 @@ impl Capacity {
     pub(crate) fn is_awaited(&self) -> bool {
         // Relaxed: the caller has fenced, or has changed the word itself.
         self.word.load(Ordering::Relaxed) & AWAITED != 0
-    }
-
-    /// Returns the views to which the waiting submitters submit. Takes the lock only if there is
-    /// one.
-    pub(crate) fn awaiting_views(&self) -> Vec<ViewId> {
-        let mut views = Vec::new();
-        if self.is_awaited() {
-            views.extend(self.submitters.lock().iter().map(|submitter| submitter.view));
-            // Mostly all wait for the same view.
-            views.dedup();
-        }
-        views
     }
 
     /// Clears the flag if no submitter waits. The caller holds the lock.

@@ -41,9 +41,8 @@ impl Builder {
     /// pool.join();
     /// pool.publish_metrics();
     /// ```
-    pub fn metrics(mut self) -> Self {
-        self.hooks.observers.push(Arc::new(Sampler));
-        self
+    pub fn metrics(self) -> Self {
+        self.observe(Arc::new(Sampler))
     }
 }
 

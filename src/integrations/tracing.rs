@@ -48,8 +48,7 @@ impl Builder {
     /// ```
     pub fn tracing(mut self) -> Self {
         self.hooks.traces = true;
-        self.hooks.observers.push(Arc::new(Spans));
-        self
+        self.observe(Arc::new(Spans))
     }
 }
 

@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 
 use super::{Gate, HOUR, Relaxed, builder, counting, explore, thread};
 use crate::crew::Sizes;
-use crate::flight::{Capacity, Granted, Waits};
+use crate::flight::{Capacity, Granted, Permits, Waits};
 use crate::sched::{Dependency, wait_for};
 use crate::task::DEFAULT_VIEW;
 
@@ -80,7 +80,7 @@ fn each_permit_is_granted() {
     capacity.acquire_over_limit();
     let submitters: [_; 2] = array::from_fn(|_| {
         let capacity = Arc::clone(&capacity);
-        thread::spawn(move || acquire(&capacity, &Sizes::new(0, 2, HOUR)))
+        thread::spawn(move || acquire(&*capacity, &Sizes::new(0, 2, HOUR)))
     });
     capacity.release(&sizes);
     capacity.release(&sizes);
@@ -99,12 +99,12 @@ fn a_future_that_is_not_polled_versus_releases() {
         let capacity = Arc::new(Capacity::new(0));
         capacity.acquire_over_limit();
         capacity.acquire_over_limit();
-        let mut sleeps = begin_wait(&capacity, &sizes, Waits::Future);
+        let mut sleeps = begin_wait(&*capacity, &sizes, Waits::Future);
         let releasers: [_; 2] = array::from_fn(|_| {
             let capacity = Arc::clone(&capacity);
             thread::spawn(move || capacity.release(&Sizes::new(0, 2, HOUR)))
         });
-        let mut polled = begin_wait(&capacity, &sizes, Waits::Future);
+        let mut polled = begin_wait(&*capacity, &sizes, Waits::Future);
         let outcome = wait_for(Pin::new(&mut polled), None, Dependency::Other);
         assert_eq!(outcome, Some(Ok(())));
         for releaser in releasers {
@@ -120,7 +120,7 @@ fn a_future_that_is_not_polled_versus_releases() {
 fn a_future_that_gives_up_versus_a_release() {
     explore(3, || {
         let pool = builder(1, 1).queue_capacity(0).build();
-        let capacity = pool.shared().capacity.as_ref().unwrap();
+        let capacity = pool.shared().capacity.as_deref().unwrap();
         capacity.acquire_over_limit();
         let inner = pool.clone();
         let mut gives_up = Box::pin(async move { inner.ready().await.map(drop) });
@@ -128,7 +128,7 @@ fn a_future_that_gives_up_versus_a_release() {
         let behind = {
             let pool = pool.clone();
             thread::spawn(move || {
-                acquire(pool.shared().capacity.as_ref().unwrap(), &pool.shared().sizes);
+                acquire(pool.shared().capacity.as_deref().unwrap(), &pool.shared().sizes);
             })
         };
         // Only the start of a thread is a step of the model here: the channel's are not.
@@ -157,12 +157,12 @@ fn ready_versus_a_full_queue() {
     });
 }
 
-fn begin_wait(capacity: &Capacity, sizes: &Sizes, waits: Waits) -> Granted {
-    capacity.begin_wait(sizes, DEFAULT_VIEW, waits, || false)
+fn begin_wait(capacity: &dyn Permits, sizes: &Sizes, waits: Waits) -> Granted {
+    capacity.begin_wait(sizes, DEFAULT_VIEW, waits, &|| false)
 }
 
 /// Waits for a permit.
-fn acquire(capacity: &Capacity, sizes: &Sizes) {
+fn acquire(capacity: &dyn Permits, sizes: &Sizes) {
     if !capacity.try_acquire(sizes) {
         let mut granted = begin_wait(capacity, sizes, Waits::Outside);
         let outcome = wait_for(Pin::new(&mut granted), None, Dependency::Other);

@@ -3,16 +3,17 @@
 use std::any::Any;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing
 // happens under it.
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
 use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot};
-use crate::flight::{Capacity, InFlight, OwnWaits, Status};
+use crate::flight::{InFlight, OwnWaits, Permits, Status};
 use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
 use crate::observe::{Event, Hooks, Observe};
 use crate::queue::Queue;
+use crate::sched::route::{Route, TaskRoute};
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
@@ -39,11 +40,26 @@ pub(crate) struct Growing {
 /// [`Growth::Eager`](crate::Growth::Eager): the keeper takes no part.
 pub(crate) const EAGER: Growing = Growing { delay: None, ask: |_, _| (), look: |_| () };
 
+/// What a bounded queue needs. Only [`Builder::queue_capacity`](crate::Builder::queue_capacity)
+/// names these functions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounded {
+    pub(crate) capacity: usize,
+    pub(crate) permits: fn(usize) -> Box<dyn Permits>,
+    /// Waits for a permit until the deadline. Returns whether the submitter has one.
+    pub(crate) wait: fn(Route<'_>, &dyn Permits, Option<Instant>) -> bool,
+}
+
+/// Wraps the job of a closure without a handle that expires or has an attachment. Set by what gives
+/// tasks of the pool either, before any has it: a program without does not contain the function.
+pub(crate) type Wrap = OnceLock<fn(Job, TaskRoute) -> Job>;
+
 /// The settings that a pool keeps for its whole life.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) name: String,
-    pub(crate) queue_capacity: Option<usize>,
+    pub(crate) bounded: Option<Bounded>,
+    pub(crate) wrap: Wrap,
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: usize,
     pub(crate) growing: Growing,
@@ -92,7 +108,7 @@ pub(crate) struct Shared {
     /// The queues and places of views. Not used before there is one.
     pub(crate) policy: Policy<ViewJob>,
     /// `None` if the queue is unbounded.
-    pub(crate) capacity: Option<Capacity>,
+    pub(crate) capacity: Option<Box<dyn Permits>>,
     pub(crate) own_waits: OwnWaits,
     pub(crate) in_flight: InFlight,
     /// How many tasks of the default view run, and how many workers may run one that no policy has
@@ -143,7 +159,7 @@ impl Shared {
         let shared = Arc::new(Shared {
             in_flight: InFlight::default(),
             running: InFlight::default(),
-            capacity: config.queue_capacity.map(Capacity::new),
+            capacity: config.bounded.map(|bounded| (bounded.permits)(bounded.capacity)),
             own_waits: OwnWaits::default(),
             observers,
             keeper,

@@ -32,10 +32,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::flight::{Capacity, Granted, OwnWait, Waits};
+use crate::flight::{Capacity, Granted, OwnWait, Permits, Waits};
 use crate::queue::Kind;
 use crate::sched::{
-    Dependency, Route, Shared, TaskRoute, WorkerContext, context, trampoline, wait_for,
+    Bounded, Dependency, Route, Shared, TaskRoute, WorkerContext, context, trampoline, wait_for,
 };
 use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
@@ -77,6 +77,15 @@ pub(crate) struct Crowded;
 /// also frees its memory when it ends, even if a waker or the handle still exists. A closure
 /// without a handle is boxed anyway if it has more than three words.
 const MAX_MOVED_SIZE: usize = 2048;
+
+/// Returns what a queue of this capacity needs.
+pub(crate) fn bounded(capacity: usize) -> Bounded {
+    Bounded {
+        capacity,
+        permits: |capacity| Box::new(Capacity::new(capacity)),
+        wait: |route, capacity, deadline| route.wait_for_permit(capacity, deadline),
+    }
+}
 
 /// Whether a task of this type is boxed.
 pub(crate) const fn is_boxed<F>() -> bool {
@@ -239,7 +248,7 @@ impl<'a> Route<'a> {
         patience: Patience,
         line: Line,
     ) -> Result<Accepted<'a>, Refusal> {
-        if let Some(capacity) = &self.shared.capacity {
+        if let Some(capacity) = self.shared.capacity.as_deref() {
             self.acquire_permit(capacity, patience)?;
         }
         let runner = self.accept_with_permit(patience)?;
@@ -303,12 +312,14 @@ impl<'a> Route<'a> {
     }
 
     /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
-    fn acquire_permit(self, capacity: &Capacity, patience: Patience) -> Result<(), Refusal> {
+    fn acquire_permit(self, capacity: &dyn Permits, patience: Patience) -> Result<(), Refusal> {
+        let bounded = self.shared.config.bounded;
+        let wait = |deadline| bounded.is_some_and(|it| (it.wait)(self, capacity, deadline));
         let is_acquired = capacity.try_acquire(&self.shared.sizes)
             || match patience {
                 Patience::None => false,
-                Patience::Until(deadline) => self.wait_for_permit(capacity, deadline),
-                Patience::Endless => self.wait_for_permit(capacity, None),
+                Patience::Until(deadline) => wait(deadline),
+                Patience::Endless => wait(None),
             };
         if is_acquired { Ok(()) } else { Err(self.refuse_permit()) }
     }
@@ -337,7 +348,7 @@ impl<'a> Route<'a> {
 
     /// Waits for a permit. A worker goes on over the limit if [too many](crate::flight::OwnWaits)
     /// wait.
-    fn wait_for_permit(self, capacity: &Capacity, deadline: Option<Instant>) -> bool {
+    fn wait_for_permit(self, capacity: &dyn Permits, deadline: Option<Instant>) -> bool {
         let Ok(own_wait) = self.begin_own_wait() else {
             capacity.acquire_over_limit();
             return true;
@@ -351,10 +362,10 @@ impl<'a> Route<'a> {
         capacity.end_wait(&self.shared.sizes, granted, outcome)
     }
 
-    pub(super) fn begin_permit_wait(self, capacity: &Capacity, waits: Waits) -> Granted {
+    pub(super) fn begin_permit_wait(self, capacity: &dyn Permits, waits: Waits) -> Granted {
         let shared = self.shared;
         let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
-        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, is_closed);
+        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, &is_closed);
         // Race 27: queued first. Most workers count as blocked later, and look then.
         shared.admit_if_starved();
         // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use crate::error::Refusal;
-use crate::flight::{Capacity, Granted, Waits};
+use crate::flight::{Granted, Permits, Waits};
 #[cfg(feature = "async")]
 use crate::sched::TaskRoute;
 use crate::sched::{OwnedRoute, Route, context, may_block_own, relayed};
@@ -94,7 +94,7 @@ impl Drop for Reservation {
 /// Acquires a permit of a bounded queue.
 async fn acquire(route: Route<'_>) -> Result<(), Refusal> {
     let shared = route.shared;
-    let Some(capacity) = &shared.capacity else { return Ok(()) };
+    let Some(capacity) = shared.capacity.as_deref() else { return Ok(()) };
     if capacity.try_acquire(&shared.sizes) {
         return Ok(());
     }
@@ -106,7 +106,7 @@ async fn acquire(route: Route<'_>) -> Result<(), Refusal> {
 /// Waits for a permit. Resolves to `false` if the view or the pool was closed.
 struct PermitWait<'a> {
     route: Route<'a>,
-    capacity: &'a Capacity,
+    capacity: &'a dyn Permits,
     /// `None` at the end.
     granted: Option<Granted>,
 }

@@ -168,11 +168,15 @@ fn another_queue_timeout_is_that_of_later_tasks() {
     let first = view.evaluate(|| 1);
     view.set_queue_timeout(Some(Duration::from_millis(1))).unwrap();
     let second = view.evaluate(|| 2);
+    view.execute(|| panic!("it has expired"));
     view.set_queue_timeout(None).unwrap();
     let third = view.evaluate(|| 3);
     assert!(second.try_await_complete().unwrap_err().is_expired());
     gate.open();
     assert_eq!((first.await_complete(), third.await_complete()), (1, 3));
+    pool.join();
+    let stats = pool.stats();
+    assert_eq!((stats.expired, stats.panicked), (2, 0));
     pool.shutdown_join();
 }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use futures_executor::block_on;
 
-use super::{AWAITED, Capacity, Granted, PERMIT, WAKING, Waits};
+use super::{AWAITED, Capacity, Granted, PERMIT, Permits, WAKING, Waits};
 use crate::ThreadPool;
 use crate::crew::Sizes;
 use crate::sync::Ordering;
@@ -20,26 +20,26 @@ fn full(permits: usize) -> (Sizes, Capacity) {
     (sizes, capacity)
 }
 
-fn wait_as(capacity: &Capacity, sizes: &Sizes, waits: Waits) -> Granted {
-    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, waits, || false);
+fn wait_as(capacity: &dyn Permits, sizes: &Sizes, waits: Waits) -> Granted {
+    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, waits, &|| false);
     assert_eq!(waits.try_recv(), Ok(None));
     waits
 }
 
 /// Begins the wait of a submitter from outside.
-fn wait(capacity: &Capacity, sizes: &Sizes) -> Granted {
+fn wait(capacity: &dyn Permits, sizes: &Sizes) -> Granted {
     wait_as(capacity, sizes, Waits::Outside)
 }
 
 /// Ends the wait of a submitter that was granted a permit or refused.
-fn wake_up(capacity: &Capacity, sizes: &Sizes, mut submitter: Granted) -> bool {
+fn wake_up(capacity: &dyn Permits, sizes: &Sizes, mut submitter: Granted) -> bool {
     let granted = submitter.try_recv();
     assert_ne!(granted, Ok(None), "the wait has ended");
     let outcome = granted.map(|_| ());
     capacity.end_wait(sizes, submitter, Some(outcome))
 }
 
-fn time_out(capacity: &Capacity, sizes: &Sizes, submitter: Granted) -> bool {
+fn time_out(capacity: &dyn Permits, sizes: &Sizes, submitter: Granted) -> bool {
     capacity.end_wait(sizes, submitter, None)
 }
 
@@ -214,7 +214,7 @@ fn a_worker_that_rests_leaves_no_permit_free() {
             pool.execute(move || _ = barrier.wait());
         }
         let shared = pool.shared();
-        let capacity = shared.capacity.as_ref().unwrap();
+        let capacity = shared.capacity.as_deref().unwrap();
         // The first one never wakes up.
         let waiting: [_; 2] = std::array::from_fn(|_| wait(capacity, &shared.sizes));
         barrier.wait();
@@ -279,7 +279,7 @@ fn closing_ends_all_waits() {
         assert!(!wake_up(&capacity, &sizes, refused));
     }
     assert!(!capacity.try_acquire(&sizes));
-    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, Waits::Outside, || true);
+    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, Waits::Outside, &|| true);
     assert!(!wake_up(&capacity, &sizes, late));
     capacity.release(&sizes);
     assert_eq!(capacity.submitters.lock().len(), 0);

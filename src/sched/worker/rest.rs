@@ -15,6 +15,7 @@ use crate::sync::spin::spin_until;
 impl Worker {
     /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether
     /// there may be work.
+    #[inline(never)]
     pub(super) fn spin_for_work(&mut self) -> bool {
         let now = self.shared.counts.load();
         // Beside more running workers than CPUs, this one would take the CPU of a thread that has
@@ -63,6 +64,7 @@ impl Worker {
 
     /// Waits on the idle list until there is or may be work. Returns why the worker has left
     /// instead: then it is off the list and no longer counted.
+    #[inline(never)]
     pub(super) fn rest_or_leave(&mut self) -> Option<Retire> {
         let shared = Arc::clone(&self.shared);
         self.is_woken = true;
