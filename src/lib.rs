@@ -210,9 +210,9 @@
 //! has not taken its task yet. A worker that was woken, and takes its first task, wakes up to two
 //! others if more tasks are queued. So of two tasks that are submitted at once the second one
 //! starts a wake-up later, on a CPU of its own. A few workers run a thousand tiny tasks, and a
-//! thousand long ones soon get every worker that the pool may have. No more threads are starting at
-//! a time than tasks are queued, or than there are CPUs. To avoid starting threads for short
-//! bursts, use [`Growth::Stalled`].
+//! thousand long ones soon get every worker that the pool may have. From `core_size` on, a
+//! submission starts a thread only while fewer are starting than tasks are queued, and than there
+//! are CPUs. To avoid starting threads for short bursts, use [`Growth::Stalled`].
 //!
 //! # What it costs
 //! - **Allocations:** none for a closure of up to three words (24 bytes on a 64-bit machine), and

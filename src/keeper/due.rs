@@ -36,6 +36,7 @@ pub(crate) enum KeeperJob {
 }
 
 impl KeeperJob {
+    /// In the order in which those that are due are done.
     pub(crate) const ALL: [KeeperJob; 6] = [
         KeeperJob::Threads,
         KeeperJob::Stalls,
@@ -62,7 +63,7 @@ pub(crate) struct Keeper {
 }
 
 pub(crate) struct KeeperState {
-    /// When each job is due, in the order of [`KeeperJob::ALL`].
+    /// When each job is due, by `job as usize`.
     pub(crate) due: [Option<Instant>; KeeperJob::ALL.len()],
     /// The next pause of each job that asks for a refused thread.
     pub(crate) pauses: [Duration; KeeperJob::ALL.len()],
@@ -149,8 +150,8 @@ impl KeeperState {
 pub(crate) struct Deferred {
     /// Whether a future was left behind since the last look.
     pub(crate) has_come: Hint,
-    /// The workers with woken futures at the last look: their slots, and the numbers of their
-    /// requests.
+    /// The workers with woken futures at the last look: their places in the list of
+    /// local queues, and the numbers of their requests.
     pub(crate) seen: Mutex<Vec<(usize, usize)>>,
 }
 

@@ -7,8 +7,9 @@
 //!
 //! # Asking for a refused thread again
 //! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks
-//! for [`KeeperJob::Threads`]. The job notifies, as a submitter of the queued tasks would. If that
-//! is refused again it asks anew, after a pause that is twice as long. Otherwise another thread
+//! for [`KeeperJob::Threads`]. The job notifies for all queued tasks, without a delay
+//! ([`Notifier::Keeper`]). If that is refused again it asks anew, after a pause that is twice as
+//! long. Otherwise another thread
 //! looks at the queue when it must: the new worker, or whichever made the notification unnecessary.
 //! Each such look notifies too, and asks anew if it is refused (law 7). So nothing is asked for,
 //! and the keeper sleeps, while nothing is refused.

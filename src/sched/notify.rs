@@ -19,8 +19,8 @@ pub(crate) enum Notifier {
     Submitter,
     /// One, as for a submitter. It starts a thread itself next, so this starts none.
     BeforeStart,
-    /// As many as tasks are queued. Each woken worker wakes up to two others, so n of them are
-    /// awake after log2(n) wake-ups.
+    /// As many as tasks are queued, up to [`MAX_SEARCHING`]. Each woken worker wakes up to two
+    /// others, so n of them are awake after log2(n) wake-ups.
     Woken,
     /// The keeper, for tasks that have waited for the delay of
     /// [`Growth::Stalled`](crate::Growth::Stalled), or for a refused thread.
