@@ -16,7 +16,7 @@
 //! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
 //! that was accepted before is queued by [`Route::requeue`].
 //!
-//! This room knows all rooms below it: `sync`, `queue`, `task`, `crew`, `flight`, `views` and
+//! This room knows `sync`, `queue`, `task`, `crew`, `flight`, `views` and
 //! `sched`.
 
 mod caller;
