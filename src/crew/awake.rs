@@ -142,9 +142,13 @@ impl Controller {
         means.iter_mut().zip(found).for_each(|(mean, found)| *mean = (*mean + found) / 2.0);
         self.means = Some(means);
         let [mean, asleep, on_threads, on_disks] = means;
-        let least = core_size.max(2 * n);
+        let (floor, least) = (core_size.max(n), core_size.max(2 * n));
         // Fewer may be the estimate's noise, or locks that are held for a moment.
-        let contends = allowed >= least && on_threads > asleep / 8.0;
+        // As few as the search has led to wait for each other rarely.
+        let contends = match allowed < least {
+            true => allowed == self.climb.number,
+            false => on_threads > asleep / 8.0,
+        };
         if contends {
             self.turn = None;
         }
@@ -178,9 +182,9 @@ impl Controller {
             return allowed
                 .min(measured.running.saturating_sub((queued - disk) as usize).max(least));
         }
-        self.was_under = measured.has_work && level < USED * wanted;
+        let is_under = measured.has_work && level < USED * wanted;
         let mut raised = allowed;
-        if measured.is_short && self.was_under {
+        if measured.is_short && is_under {
             let factor = (wanted / level).min(2.0);
             raised = ((allowed as f64 * factor) as usize).max(allowed + 1);
             if on_disks > 0.0 {
@@ -189,11 +193,13 @@ impl Controller {
             }
             raised = raised.min(max_size.max(allowed));
         }
+        // A full queue of a disk decides.
+        self.was_under = is_under && (raised > allowed || !measured.is_short);
         if !contends {
             self.climb = Climb::default();
             return raised;
         }
-        self.climb.next(allowed, raised, least, measured)
+        self.climb.next(allowed, raised, floor, measured)
     }
 
     /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the
@@ -229,12 +235,14 @@ const TURNS: usize = 4;
 /// as workers run. Once a change has not paid, some times as many: then time matters less than that
 /// trials of a mixture of tasks do not pay by chance.
 /// - A change to a larger number **pays** if the rate grows with the fourth root of the number, or
-///   more: 1.19 times the ends for twice the workers, since less cannot be told from chance. Half
-///   of the number is tried, too, and pays if it loses no more than the eighth root: 8 %. After a
-///   change that pays comes the next one in the same direction.
-/// - After one that does not, the number before **stands** for some rounds, twice as many each time
-///   up to a bound, also of time: under a constant load the trials become rare. If tasks end half
-///   as often as before, or twice, they are other tasks, and it stands no longer.
+///   more: 1.19 times the ends for twice the workers, since less cannot be told from chance. After
+///   a change that pays comes the next one in the same direction.
+/// - After a larger number that does not pay, half of the number before is tried: each worker in
+///   line for a lock makes its way from hand to hand longer. It pays if it loses no more than the
+///   eighth root: 8 %. It may be `n`.
+/// - After that, the number **stands** for some rounds, twice as many each time up to a bound, also
+///   of time: under a constant load the trials become rare. If tasks end half as often as before,
+///   or twice, they are other tasks, and it stands no longer.
 /// - If **no task ends** for a time that is long for these tasks, they may wait for queued ones:
 ///   the number doubles without evidence until one ends, after pauses that grow with it. The first
 ///   end gives a bound of the rate of fewer workers, which the next round is compared with. If more
@@ -243,8 +251,9 @@ const TURNS: usize = 4;
 #[derive(Debug, Default)]
 struct Climb {
     number: usize,
-    /// Whether a task has ended in this round. How many have ended since then, and in how many
-    /// seconds: so tasks that end together are counted for the time that they have taken.
+    /// Whether a task has ended with this number. How many have ended in this round since then, and
+    /// in how many seconds: so tasks that end together are counted for the time that they have
+    /// taken.
     is_open: bool,
     ended: usize,
     seconds: f64,
@@ -271,8 +280,9 @@ struct Climb {
 
 impl Climb {
     fn begin_round(&mut self, number: usize, before: Option<(usize, f64)>) -> usize {
+        self.is_open &= number == self.number;
         (self.number, self.before) = (number, before);
-        (self.is_open, self.ended, self.seconds) = (false, 0, 0.0);
+        (self.ended, self.seconds) = (0, 0.0);
         number
     }
 
@@ -281,12 +291,12 @@ impl Climb {
         &mut self,
         allowed: usize,
         raised: usize,
-        least: usize,
+        floor: usize,
         measured: Measurement,
     ) -> usize {
         if self.number != allowed {
             // A large number is that of other sleepers.
-            let is_down = allowed > 2 * least;
+            let is_down = allowed > 4 * floor;
             *self = Climb { number: allowed, is_down, ..Climb::default() };
         }
         // All tasks run: nothing is to be found out.
@@ -295,6 +305,7 @@ impl Climb {
             // would be large.
             let before = self.before.filter(|_| !self.was_blind);
             (self.is_blind, self.was_blind, self.was_idle, self.gap) = (false, false, true, 0.0);
+            self.is_open = false;
             return self.begin_round(before.map_or(allowed, |before| before.0), None);
         }
         // No task could end in an idle pool.
@@ -343,7 +354,7 @@ impl Climb {
         }
         let mut rate = self.ended as f64 / self.seconds;
         if self.stands > 0 && (needed..=4.0 * needed).contains(&rate) {
-            self.stands = if self.stood < 4.0 * LONGEST { self.stands - 1 } else { 0 };
+            self.stands = if self.stood < 2.0 * LONGEST { self.stands - 1 } else { 0 };
             self.rate = (self.rate + rate) / 2.0;
             if self.stands > 0 {
                 return self.begin_round(allowed, None);
@@ -355,15 +366,19 @@ impl Climb {
         } else if let Some((number, before)) = self.before {
             let was_blind = mem::take(&mut self.was_blind);
             if rate < needed {
+                if !self.is_down && !was_blind && number > floor {
+                    (self.is_down, self.rounds) = (true, self.rounds.max(MANY / 8));
+                    return self.begin_round((number / 2).max(floor), self.before);
+                }
                 let next = self.stand(number, before);
                 if was_blind {
-                    (self.stands, self.is_down) = (1, false);
+                    self.stands = 1;
                 }
                 return next;
             }
         }
         for _ in 0..2 {
-            let next = if self.is_down { (allowed / 2).max(least) } else { raised };
+            let next = if self.is_down { (allowed / 2).max(floor) } else { raised };
             if next != allowed {
                 return self.begin_round(next, Some((allowed, rate)));
             }
@@ -376,7 +391,7 @@ impl Climb {
     }
 
     fn stand(&mut self, number: usize, rate: f64) -> usize {
-        self.is_down = !self.is_down;
+        self.is_down = false;
         self.rounds = (2 * self.rounds).clamp(MANY / 4, MANY);
         (self.stands, self.rate, self.stood) = (self.rounds, rate, 0.0);
         self.begin_round(number, None)

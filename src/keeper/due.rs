@@ -229,6 +229,8 @@ pub(crate) struct SizingState {
     pub(crate) last: Option<Previous>,
     /// Whether the workers that were allowed are still starting.
     pub(crate) is_growing: bool,
+    /// How many measurements in a row have left the number as it is.
+    pub(crate) calm: u32,
 }
 
 /// A measurement that later ones compare with.

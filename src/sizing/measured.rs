@@ -28,7 +28,7 @@ use crate::task::ViewId;
 
 /// While the number stays as it is, the reading takes at most one part in so many of a CPU. The
 /// keeper's wake-up takes half as much again. While the number changes, at most twenty times as
-/// much.
+/// much. In between the pauses double: the first measurement of a load says little.
 const COST: u32 = 200;
 
 /// The pause where the system does not tell who is awake. Tasks that compute for as long, or get no
@@ -164,10 +164,12 @@ impl Shared {
         let is_undecided = state.is_growing || state.controller.is_undecided(may_rise);
         // A refused thread is asked for again after a pause, and nothing changes before.
         let is_undecided = is_undecided && !self.keeper.is_starved();
+        let is_calm = next == limit && !is_undecided;
+        state.calm = if is_calm { state.calm + 1 } else { 0 };
+        let cost = cmp::min(COST / 20 << state.calm.min(5), COST);
         drop(state);
         let used = keeper.cpu_nanos().zip(used_before);
         let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
-        let cost = if next == limit && !is_undecided { COST } else { COST / 20 };
         let pause = if tells_states { Duration::from_nanos(used) * cost } else { UNTOLD_PAUSE };
         self.sizing.end_request(Instant::now() + pause);
         // Race 15: a submitter that has read the lower number has pushed before, or waits for a
@@ -208,6 +210,7 @@ impl Shared {
             state.last.replace(Previous { at: now, taken, ended, running }).filter(|_| !is_old);
         if last.is_none() {
             state.controller.begin();
+            state.calm = 0;
         }
         let elapsed = last.as_ref().map_or(Duration::MAX, |last| now - last.at);
         let (awake, on, used) = match is_told {

@@ -30,6 +30,24 @@ fn the_number_rises_from_core_size() {
     assert!(allowed >= 12, "twice as many may run as have slept: {allowed}");
 }
 
+#[test]
+fn measurements_become_rare_as_long_as_the_number_stands() {
+    let pool = ThreadPool::builder().growth(Growth::measured(1)).build();
+    let shared = pool.shared();
+    // The keeper measures later.
+    *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+    let calm = || {
+        shared.measure();
+        // As long as it was before.
+        *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+        shared.sizing.state.lock().calm
+    };
+    assert_eq!([calm(), calm(), calm()], [1, 2, 3]);
+    // Long after: the first one of other tasks.
+    *shared.sizing.earliest.lock() = Some(Instant::now() - Duration::from_secs(1));
+    assert_eq!(calm(), 1);
+}
+
 #[cfg(feature = "async")]
 #[test]
 fn a_poll_that_returns_pending_is_no_end() {
