@@ -101,7 +101,14 @@ impl Plan {
         };
         let mut records = Vec::new();
         for Case { row, workers, setting } in self.selection.cases() {
-            let able = |engine: &Engine| engine.most_workers().is_none_or(|most| workers <= most);
+            // What finds its size is measured once, beside the others of the row's first size.
+            let is_first = records
+                .last()
+                .is_none_or(|last: &Record| last.row != row || last.setting != setting);
+            let able = |engine: &Engine| {
+                engine.most_workers().is_none_or(|most| workers <= most)
+                    && (is_first || *engine != Engine::ElastipoolMeasured)
+            };
             let engines = row.engines().iter();
             for &engine in engines.filter(|&engine| wanted(engine) && able(engine)) {
                 records.push(Record { row, workers, setting, engine, samples: Vec::new() });

@@ -12,7 +12,7 @@ use crate::campaign::{Plan, Record};
 use crate::engines::Engine;
 use crate::measure::Sample;
 use crate::quantile::quantile;
-use crate::rows::{Figure, Outcome, Row, Setting};
+use crate::rows::{Figure, Kind, Outcome, Row, Setting};
 
 pub(crate) struct Report<'a> {
     plan: &'a Plan,
@@ -50,6 +50,9 @@ pub(crate) struct Comparison {
     pub(crate) engine: Engine,
     median: f64,
     pub(crate) best: Option<Engine>,
+    /// The size of the best one, if the row compares sizes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    best_size: Option<usize>,
     pub(crate) ratio_to_best: Option<f64>,
     ratio_to_rusty_pool: Option<f64>,
     ratio_to_floor: Option<f64>,
@@ -115,14 +118,17 @@ impl Summary {
 impl Comparison {
     fn new(ours: &Summary, all: &[Summary]) -> Self {
         let Summary { row, workers, setting, figure, engine, median, .. } = *ours;
+        // The pool that finds its size is compared with those that its user might have set.
+        let finds_size = row.kind() == Kind::Loads && engine == Engine::ElastipoolMeasured;
         let same = |other: &&Summary| {
-            (other.row, other.workers) == (row, workers)
-                && (other.setting, other.figure) == (setting, figure)
+            (other.row, other.setting, other.figure) == (row, setting, figure)
+                && (finds_size || other.workers == workers)
         };
-        let rivals = all
-            .iter()
-            .filter(same)
-            .filter(|other| other.engine.is_peer() && row.rivals().contains(&other.engine));
+        let is_rival = |other: &Engine| match finds_size {
+            true => *other == Engine::Elastipool,
+            false => other.is_peer() && row.rivals().contains(other),
+        };
+        let rivals = all.iter().filter(same).filter(|other| is_rival(&other.engine));
         let best = rivals.min_by(|a, b| a.median.total_cmp(&b.median));
         // Nothing is a part of nothing.
         let ratio_to = |other: &Summary| (other.median > 0.0).then(|| median / other.median);
@@ -141,6 +147,7 @@ impl Comparison {
             engine,
             median,
             best: best.map(|best| best.engine),
+            best_size: best.filter(|_| finds_size).map(|best| best.workers),
             ratio_to_best,
             ratio_to_rusty_pool: ratio_to_engine(Engine::RustyPool),
             ratio_to_floor,
@@ -150,6 +157,7 @@ impl Comparison {
                 ratio: ratio_to_best,
                 ratio_to_floor,
                 threads: ours.threads,
+                memory: ours.peak_memory,
             }),
         }
     }
@@ -217,7 +225,10 @@ fn comparisons_table(comparisons: &[Comparison]) -> Table {
             label(one.setting, one.figure),
             one.engine.to_string(),
             number(one.median),
-            optional(one.best, |best| best.to_string()),
+            optional(one.best, |best| match one.best_size {
+                Some(size) => format!("{best} ({size})"),
+                None => best.to_string(),
+            }),
             optional(one.ratio_to_best, |ratio| format!("{ratio:.2}")),
             optional(one.ratio_to_rusty_pool, |ratio| format!("{ratio:.2}")),
             optional(one.ratio_to_floor, |ratio| format!("{ratio:.2}")),

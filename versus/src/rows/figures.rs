@@ -133,6 +133,8 @@ pub(crate) struct Target {
     pub(crate) threads: Option<u64>,
     /// At most this, times the floor.
     pub(crate) floor: Option<f64>,
+    /// At most this many megabytes of memory.
+    pub(crate) memory: Option<u64>,
 }
 
 /// What ours did in a row, as a target sees it.
@@ -143,11 +145,14 @@ pub(crate) struct Outcome {
     pub(crate) ratio: Option<f64>,
     pub(crate) ratio_to_floor: Option<f64>,
     pub(crate) threads: Option<f64>,
+    /// In bytes, at its peak.
+    pub(crate) memory: Option<f64>,
 }
 
 impl Target {
     /// For figures that are printed for information.
-    pub(crate) const NONE: Self = Target { ratio: None, value: None, threads: None, floor: None };
+    pub(crate) const NONE: Self =
+        Target { ratio: None, value: None, threads: None, floor: None, memory: None };
 
     pub(crate) const fn ratio(ratio: f64) -> Self {
         Target { ratio: Some(ratio), ..Target::NONE }
@@ -177,6 +182,10 @@ impl Target {
         Target { threads: Some(threads), ..self }
     }
 
+    pub(crate) const fn and_memory(self, memory: u64) -> Self {
+        Target { memory: Some(memory), ..self }
+    }
+
     /// Whether it is reached. Unknown without a target, and where a part of it cannot be told.
     pub(crate) fn is_met(self, outcome: Outcome) -> Option<bool> {
         // As printed: what differs by less is the same.
@@ -187,6 +196,7 @@ impl Target {
             self.floor.map(|limit| within(limit, outcome.ratio_to_floor)),
             self.value.map(|limit| Some(outcome.value <= limit)),
             self.threads.map(|limit| outcome.threads.map(|threads| threads <= limit as f64)),
+            self.memory.map(|limit| outcome.memory.map(|memory| memory <= limit as f64 * 1e6)),
         ];
         let mut given = parts.into_iter().flatten().peekable();
         given.peek()?;
@@ -248,7 +258,8 @@ impl fmt::Display for Target {
         let floor = self.floor.map(|floor| format!("floor x {floor:.2}"));
         let value = self.value.map(|value| format!("{value:.0}"));
         let threads = self.threads.map(|threads| format!("{threads} threads"));
-        let parts: Vec<_> = [ratio, floor, value, threads].into_iter().flatten().collect();
+        let memory = self.memory.map(|memory| format!("{memory} MB"));
+        let parts: Vec<_> = [ratio, floor, value, threads, memory].into_iter().flatten().collect();
         f.pad(&parts.join(", "))
     }
 }
@@ -265,6 +276,7 @@ mod tests {
             ratio,
             ratio_to_floor: Some(1.2),
             threads: Some(threads),
+            memory: Some(2e6),
         };
         assert_eq!(target.to_string(), "x 1.10, 4 threads");
         assert_eq!(target.is_met(outcome(Some(1.104), 4.0)), Some(true));
@@ -274,6 +286,10 @@ mod tests {
         assert_eq!(Target::value(7.0).is_met(outcome(None, 4.0)), Some(true));
         assert_eq!(Target::ratio(0.9).and_floor(1.0).is_met(outcome(Some(0.5), 4.0)), Some(false));
         assert_eq!(Target::floor(1.2).is_met(outcome(None, 4.0)), Some(true));
+        let target = target.and_memory(2);
+        assert_eq!(target.to_string(), "x 1.10, 4 threads, 2 MB");
+        assert_eq!(target.is_met(outcome(Some(1.1), 4.0)), Some(true));
+        assert_eq!(Target::NONE.and_memory(1).is_met(outcome(None, 4.0)), Some(false));
         assert_eq!(Target::NONE.is_met(outcome(Some(0.5), 4.0)), None);
     }
 }

@@ -19,7 +19,8 @@ pub(crate) mod submitters;
 pub(crate) mod views;
 pub(crate) mod waiting;
 
-use std::fmt;
+use std::num::NonZero;
+use std::{fmt, thread};
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -158,13 +159,13 @@ pub(crate) enum Row {
     /// A task each 1.2 ms that computes for 0.5 ms, sleeps for 5, and computes for 0.5: until it
     /// starts
     LoadOpen,
-    /// 1,000 tasks, each of which sleeps for 1 ms under one lock
+    /// 2,000 tasks, each of which sleeps for 1 ms under one lock
     LoadLock,
-    /// 1,000 tasks that compute for 0.5 ms, then sleep for 0.5 ms under one lock
+    /// 2,000 tasks that compute for 0.5 ms, then sleep for 0.5 ms under one lock
     LoadHalfLock,
     /// 2,000 tasks that share ten connections, and hold one for 5 ms
     LoadConnections,
-    /// 1,000 tasks that read 1 MiB each from the disk, past the page cache
+    /// 2,000 tasks that read 1 MiB each from the disk, past the page cache
     LoadDisk,
     /// 2,000 tasks that wait 10 ms for a reply of a thread outside
     LoadReplies,
@@ -176,7 +177,7 @@ pub(crate) enum Row {
     #[value(name = "load-replies-1000")]
     #[serde(rename = "load-replies-1000")]
     LoadReplies1000,
-    /// 1,000 tasks that read 256 KiB from the disk, compute for 0.3 ms, and write to a socket
+    /// 2,000 tasks that read 256 KiB from the disk, compute for 0.3 ms, and write to a socket
     LoadStages,
     /// As many tasks that block as a fixed pool has threads, 64, 512 and 2,000: until all have
     /// started
@@ -754,8 +755,8 @@ impl Row {
             Row::LoadWaits => 64,
             Row::LoadShort => 20,
             Row::LoadOpen => 1_250,
-            Row::LoadLock | Row::LoadHalfLock | Row::LoadDisk | Row::LoadStages => 1_000,
             Row::LoadReplies1000 => 1_024,
+            Row::LoadLock | Row::LoadHalfLock | Row::LoadDisk | Row::LoadStages => 2_000,
             Row::LoadConnections | Row::LoadReplies | Row::LoadReplies100 => 2_000,
             // About the number of calls: the value of fib(30).
             Row::FibHandles | Row::FibScopes => 832_040,
@@ -846,6 +847,7 @@ impl Row {
         workers: usize,
     ) -> Target {
         let stalled = ours == Engine::ElastipoolStalled;
+        let cpus = thread::available_parallelism().map_or(1, NonZero::get) as u64;
         match self {
             // For information.
             Row::Empty | Row::Roundtrip | Row::Sporadic | Row::Burst if setting.busy > 0 => {
@@ -880,16 +882,20 @@ impl Row {
             Row::Mixed => Target::ratio(1.0),
             Row::Waves => Target::ratio(1.05),
             Row::Trickle => Target::value(2.0),
-            // Of the pool that finds its size, beside the best size.
-            Row::LoadCompute => Target::ratio(1.05),
+            // The sizes that a user might have set.
+            _ if self.kind() == Kind::Loads && ours != Engine::ElastipoolMeasured => Target::NONE,
+            // Of the pool that finds its size, beside the best of them.
+            Row::LoadCompute => Target::ratio(1.05).and_threads(cpus + 4),
             Row::LoadSleep => Target::ratio(1.2),
             Row::LoadHalf => Target::ratio(1.1),
             Row::LoadPhases => Target::ratio(1.05),
             Row::LoadWaits => Target::value(20.0),
             Row::LoadShort => Target::value(15.0),
             Row::LoadOpen => Target::ratio(2.0),
-            Row::LoadLock => Target::ratio(1.05),
-            Row::LoadHalfLock | Row::LoadConnections | Row::LoadDisk => Target::ratio(1.1),
+            Row::LoadLock => Target::ratio(1.05).and_threads(8 * cpus),
+            Row::LoadHalfLock => Target::ratio(1.1).and_threads(8 * cpus),
+            Row::LoadConnections => Target::ratio(1.1).and_threads(32 * cpus),
+            Row::LoadDisk => Target::ratio(1.1).and_threads(32 * cpus).and_memory(100),
             Row::LoadReplies1000 | Row::LoadStages => Target::ratio(1.1),
             Row::LoadReplies => Target::ratio(2.0),
             Row::LoadReplies100 => Target::ratio(1.3),
