@@ -89,9 +89,10 @@ fn breathe_prints_the_phases_and_draws_them() {
     assert_eq!(rows.len(), 4, "{printed}");
     for row in rows {
         let (name, numbers) = row.split_once("  ").expect("a name and numbers");
-        // The times of five phases and of all, the ratio, the workers and how many of them compute.
+        // The times of six phases and of all, the ratio, the workers, how many of them compute, and
+        // wait for the lock.
         let numbers: Result<Vec<f64>, _> = numbers.split_whitespace().map(str::parse).collect();
-        assert!(numbers.is_ok_and(|numbers| numbers.len() == 9), "{row}");
+        assert!(numbers.is_ok_and(|numbers| numbers.len() == 11), "{row}");
         assert!(svg.contains(name), "{name}: {svg}");
     }
     for text in ["computing", "asleep", "idle", "tasks in the queue", "CPUs", "compute"] {

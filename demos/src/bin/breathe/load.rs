@@ -33,14 +33,14 @@ impl Recording {
         self.counts.iter().map(|(_, counts)| count(*counts)).max().unwrap_or_default()
     }
 
-    /// The most workers that ran in phases of this name.
-    pub(crate) fn most_running_in(&self, name: &str) -> usize {
+    /// The most workers of a kind in phases of this name.
+    pub(crate) fn most_in(&self, name: &str, kind: impl Fn(Counts) -> usize) -> usize {
         let is_inside = |time: f64| {
             let later = self.phases.partition_point(|(start, _)| *start <= time);
             self.phases[later.saturating_sub(1)].1 == name
         };
         let counts = self.counts.iter().filter(|(time, _)| is_inside(*time));
-        counts.map(|(_, counts)| counts.running).max().unwrap_or_default()
+        counts.map(|(_, counts)| kind(*counts)).max().unwrap_or_default()
     }
 
     /// When the pool had no task any more.
@@ -197,27 +197,41 @@ pub(crate) const SHORTER: u32 = 50;
 const COMPUTING: usize = 200;
 const SLEEPING: usize = 30;
 
-/// What the tasks of a phase do, by their index.
-type Phase = (&'static str, usize, fn(usize) -> bool);
+enum Kind {
+    Computes,
+    Sleeps,
+    /// Sleeps for the time that another one computes, under a lock that all of them want.
+    Locks,
+}
 
-const PHASES: [Phase; 5] = [
-    ("compute", COMPUTING, |_| true),
-    ("sleep", SLEEPING, |_| false),
-    ("compute", COMPUTING, |_| true),
-    ("sleep", SLEEPING, |_| false),
-    ("both", 2 * SLEEPING, |index| index % 2 == 0),
+/// What the tasks of a phase do, by their index.
+type Phase = (&'static str, usize, fn(usize) -> Kind);
+
+const PHASES: [Phase; 6] = [
+    ("compute", COMPUTING, |_| Kind::Computes),
+    ("sleep", SLEEPING, |_| Kind::Sleeps),
+    ("compute", COMPUTING, |_| Kind::Computes),
+    ("sleep", SLEEPING, |_| Kind::Sleeps),
+    ("both", 2 * SLEEPING, |index| match index % 2 {
+        0 => Kind::Computes,
+        _ => Kind::Sleeps,
+    }),
+    ("lock", COMPUTING, |_| Kind::Locks),
 ];
 
-/// Runs phases of tasks that compute, that sleep, and of both, which are not marked as blocking.
+/// Runs phases of tasks that compute, that sleep, of both, which are not marked as blocking, and of
+/// tasks that wait for one lock.
 pub(crate) fn phases(stage: &mut Stage<'_>, cpus: usize, work: Work) {
-    for (name, tasks, computes) in PHASES {
+    let lock = Arc::new(Mutex::new(()));
+    for (name, tasks, kind) in PHASES {
         stage.begin(name);
         let (end, ended) = mpsc::channel::<()>();
         for index in 0..tasks * cpus {
             let (unit, told, end) = (stage.unit, Arc::clone(&stage.told), end.clone());
             Told::change(&told, |now| now.queued += 1);
-            let task: Task = if computes(index) {
-                Box::new(move || {
+            let lock = Arc::clone(&lock);
+            let task: Task = match kind(index) {
+                Kind::Computes => Box::new(move || {
                     Told::change(&told, |now| {
                         now.queued -= 1;
                         now.running += 1;
@@ -225,17 +239,21 @@ pub(crate) fn phases(stage: &mut Stage<'_>, cpus: usize, work: Work) {
                     work.compute();
                     Told::change(&told, |now| now.running -= 1);
                     drop(end);
-                })
-            } else {
-                Box::new(move || {
+                }),
+                kind => Box::new(move || {
                     Told::change(&told, |now| {
                         now.queued -= 1;
                         now.waiting += 1;
                     });
-                    thread::sleep(unit);
+                    if let Kind::Locks = kind {
+                        let _held = lock.lock();
+                        thread::sleep(unit / SHORTER);
+                    } else {
+                        thread::sleep(unit);
+                    }
                     Told::change(&told, |now| now.waiting -= 1);
                     drop(end);
-                })
+                }),
             };
             stage.engine.execute(task);
         }

@@ -58,7 +58,7 @@ struct Args {
 enum Load {
     /// Bursts, a trickle, and blocking regions
     Bursts,
-    /// Tasks that compute, tasks that sleep, and both
+    /// Tasks that compute, tasks that sleep, both, and tasks that wait for one lock
     Phases,
 }
 
@@ -189,18 +189,19 @@ fn phases(unit: Duration) -> Result<Drawing, Box<dyn Error>> {
     for (_, phase) in &all[0].phases {
         print!("{phase:>9}");
     }
-    println!("{:>9}{:>9}{:>9}{:>11}", "in all", "ratio", "workers", "computing");
+    println!("{:>9}{:>9}{:>9}{:>11}{:>9}", "in all", "ratio", "workers", "computing", "waiting");
     for recording in &all {
         print!("{:<43}", recording.name);
         for ((start, _), end) in recording.phases.iter().zip(recording.phase_ends()) {
             print!("{:>9.0}", (end - start) * 1e3);
         }
         println!(
-            "{:>9.0}{:>9.2}{:>9}{:>11}",
+            "{:>9.0}{:>9.2}{:>9}{:>11}{:>9}",
             recording.end * 1e3,
             recording.end / shortest,
             recording.peak(Counts::workers),
-            recording.most_running_in("compute")
+            recording.most_in("compute", |counts| counts.running),
+            recording.most_in("lock", |counts| counts.waiting)
         );
     }
     let chart = Chart {
@@ -216,9 +217,12 @@ fn phases(unit: Duration) -> Result<Drawing, Box<dyn Error>> {
     };
     let panel = |recording: Recording| {
         let workers = recording.peak(Counts::workers);
-        let computing = recording.most_running_in("compute");
-        let sum =
-            format!("{:.2} s with {workers} workers, at most {computing} compute", recording.end);
+        let computing = recording.most_in("compute", |counts| counts.running);
+        let locking = recording.most_in("lock", |counts| counts.waiting);
+        let sum = format!(
+            "{:.2} s with {workers} workers, at most {computing} compute, {locking} wait for the lock",
+            recording.end
+        );
         Panel { recording, sum, lines: vec![("CPUs", cpus)] }
     };
     Ok((chart, all.map(panel).into()))
