@@ -166,7 +166,7 @@ impl Shared {
         let is_undecided = is_undecided && !self.keeper.is_starved();
         let is_calm = next == limit && !is_undecided;
         state.calm = if is_calm { state.calm + 1 } else { 0 };
-        let cost = cmp::min(COST / 20 << state.calm.min(5), COST);
+        let cost = cmp::min((COST / 20) << state.calm.min(5), COST);
         drop(state);
         let used = keeper.cpu_nanos().zip(used_before);
         let used = used.map_or(0, |(now, before)| now.saturating_sub(before));
