@@ -83,7 +83,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: the number is raised by one", "src/crew/awake.rs",
         "(wanted / level).min(2.0)" => "{ let _ = level; 1.0 }", Unit("awake::tests::a_load_takes_about");
     "controller: a raise does not wait for the workers of the last one", "src/crew/awake.rs",
-        "if measured.is_short && self.was_under {" => "if self.was_under {", Unit("awake::tests::nothing_is_raised");
+        "if measured.is_short && is_under {" => "if is_under {", Unit("awake::tests::nothing_is_raised");
     "controller: one measurement lowers the number", "src/crew/awake.rs",
         "if is_over && was_over {" => "let _ = was_over;\n        if is_over {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: the number is never lowered", "src/crew/awake.rs",
@@ -120,7 +120,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "self.before.filter(|_| !self.was_blind)" => "self.before.filter(|_| false)",
         Unit("awake::tests::bursts_are_no_evidence");
     "controller: a number stands however long the rounds are", "src/crew/awake.rs",
-        "self.stood < 4.0 * LONGEST" => "self.stood < f64::MAX",
+        "self.stood < 2.0 * LONGEST" => "self.stood < f64::MAX",
         Unit("awake::tests::a_number_that_is_too_small");
     "controller: a round is short for a mixture, too", "src/crew/awake.rs",
         "const TURNS: usize = 4;" => "const TURNS: usize = 1;", Unit("awake::tests::a_mixture_of_short");
@@ -128,12 +128,22 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let is_long = self.seconds >= 2.0 * LONGEST;" => "let is_long = false;",
         Unit("awake::tests::many_workers_that_wait");
     "controller: a large number is raised first", "src/crew/awake.rs",
-        "let is_down = allowed > 2 * least;" => "let is_down = allowed > usize::MAX - least;",
+        "let is_down = allowed > 4 * floor;" => "let is_down = allowed > usize::MAX - floor;",
         Unit("awake::tests::a_large_number_of_workers");
     "measured: a poll that returns pending is an end", "src/sizing/measured.rs",
         "registry.sums().ended())" => "registry.taken())", Unit("measured::tests::a_poll_that_returns_pending");
     "controller: a smaller number is never tried", "src/crew/awake.rs",
-        "(allowed / 2).max(least)" => "allowed.max(least)", Unit("awake::tests::phases_may_change");
+        "(allowed / 2).max(floor)" => "allowed.max(floor)", Unit("awake::tests::phases_may_change");
+    "controller: no smaller number is tried after a larger one", "src/crew/awake.rs",
+        "if !self.is_down && !was_blind" => "if false && !self.is_down && !was_blind",
+        Unit("awake::tests::a_lock_that_is_handed_over");
+    "controller: as few workers as are wanted awake do not contend", "src/crew/awake.rs",
+        "true => allowed == self.climb.number," => "true => false,", Unit("awake::tests::a_lock_that_is_handed_over");
+    "controller: a full queue of a disk is undecided", "src/crew/awake.rs",
+        "is_under && (raised > allowed || !measured.is_short)" => "is_under",
+        Unit("awake::tests::a_full_queue_of_a_disk");
+    "measured: the first measurement of a load stands for long", "src/sizing/measured.rs",
+        "            state.calm = 0;\n" => "", Unit("measured::tests::measurements_become_rare");
     "controller: a number stands however the tasks change", "src/crew/awake.rs",
         "(needed..=4.0 * needed).contains(&rate)" => "(0.0..=f64::INFINITY).contains(&rate)", Unit("awake::tests::phases_may_change");
 };
