@@ -4,7 +4,7 @@ use std::future::Future;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::TaskRoute;
@@ -88,14 +88,11 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                accepted.enqueue_detached(future, own);
-            }
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
-        Ok(())
+        let accepted = self.accept(Patience::None);
+        or_hand_back(accepted, future, |accepted, future| {
+            let own = self.future_route(accepted.line);
+            accepted.enqueue_detached(future, own);
+        })
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -141,13 +138,11 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                Ok(accepted.enqueue_future(future, own))
-            }
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        let accepted = self.accept(Patience::None);
+        or_hand_back(accepted, future, |accepted, future| {
+            let own = self.future_route(accepted.line);
+            accepted.enqueue_future(future, own)
+        })
     }
 
     /// Returns the route of a future that is spawned now.

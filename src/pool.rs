@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::crew::Sizes;
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
 use crate::submit::{Accepted, Patience};
@@ -171,11 +171,8 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
-        Ok(())
+        let accepted = self.accept(Patience::None);
+        or_hand_back(accepted, task, |accepted, task| accepted.enqueue_closure(Job::closure(task)))
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at
@@ -205,11 +202,8 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
-        Ok(())
+        let accepted = self.accept(Patience::for_at_most(timeout));
+        or_hand_back(accepted, task, |accepted, task| accepted.enqueue_closure(Job::closure(task)))
     }
 
     /// Runs a closure on a worker and returns a handle to its result.
@@ -260,10 +254,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        let accepted = self.accept(Patience::None);
+        or_hand_back(accepted, task, |accepted, task| accepted.evaluation(Closure::new(task)))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at
@@ -291,10 +283,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        let accepted = self.accept(Patience::for_at_most(timeout));
+        or_hand_back(accepted, task, |accepted, task| accepted.evaluation(Closure::new(task)))
     }
 }
 
@@ -353,10 +343,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.completion(future)),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        let accepted = self.accept(Patience::None);
+        or_hand_back(accepted, future, |accepted, future| accepted.completion(future))
     }
 }
 

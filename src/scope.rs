@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 
 use futures_core::future::FusedFuture;
 
-use crate::error::{JoinError, Rejected};
+use crate::error::{JoinError, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
@@ -396,11 +396,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => self.add_closure(accepted, task),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
-        Ok(())
+        let accepted = self.pool.accept(Patience::None);
+        or_hand_back(accepted, task, |accepted, task| self.add_closure(accepted, task))
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as
@@ -453,10 +450,8 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => Ok(self.add_evaluation(accepted, task)),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        let accepted = self.pool.accept(Patience::None);
+        or_hand_back(accepted, task, |accepted, task| self.add_evaluation(accepted, task))
     }
 
     /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::{Delivering, Scope, ScopedJoinHandle};
-use crate::error::Rejected;
+use crate::error::{Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
@@ -79,11 +79,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output = ()> + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => self.add_detached(accepted, future),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
-        Ok(())
+        let accepted = self.pool.accept(Patience::None);
+        or_hand_back(accepted, future, |accepted, future| self.add_detached(accepted, future))
     }
 
     /// Spawns a future and returns a handle to its output, as
@@ -183,10 +180,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output: Send> + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => Ok(self.add_with_handle(accepted, future)),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        let accepted = self.pool.accept(Patience::None);
+        or_hand_back(accepted, future, |accepted, future| self.add_with_handle(accepted, future))
     }
 
     fn add_detached<F>(&self, accepted: Accepted<'_>, future: F)
