@@ -653,14 +653,13 @@ mod refused {
             let pool = builder.build();
             let (group, until) = (pool.group::<()>(), pool.group::<()>());
             let gate = hold(&group);
-            let refusal = Refusal::begin_beyond(1);
+            let (begin, refusal) = (Instant::now(), Refusal::begin_beyond(1));
             let callers = Arc::new(Mutex::new(String::new()));
             let calls = Arc::clone(&callers);
             let producers = pass_a_permit_until_cancelled(&pool, &until, move || {
                 thread::current().name().unwrap().clone_into(&mut calls.lock().unwrap());
             });
             let is_called_by = |name| *callers.lock().unwrap() == name;
-            let begin = Instant::now();
             wait_until("it was refused", || pool.stats().threads_refused >= 8);
             let time = begin.elapsed();
             assert!(time >= millis(127), "the pauses do not grow: {time:?}");
