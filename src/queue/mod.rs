@@ -52,7 +52,7 @@ use model::channel;
 
 use crate::queue::local::Local;
 use crate::queue::ring::{Steal, Stealer};
-use crate::sync::{AtomicBool, Counter, Hint, Mutex, Ordering, RwLock, yield_now};
+use crate::sync::{Counter, Hint, Mutex, RwLock, yield_now};
 
 /// What an entry is for. Each kind has an injector, and a local queue of each worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,6 @@ pub(crate) struct Queue<T> {
     /// Whether a woken future may have been pushed so far. Hardly ever written, so it stays in each
     /// CPU's cache.
     has_woken: Hint,
-    /// Whether the pool may have had a view so far.
-    has_views: AtomicBool,
     /// The first part of the list of local queues.
     list: Part<T>,
     /// A model does not see that the list's `OnceLock` orders a thread that finds a queue after the
@@ -152,7 +150,6 @@ impl<T> Queue<T> {
         Queue {
             injectors: [Injector::new(), Injector::new()],
             has_woken: Hint::default(),
-            has_views: AtomicBool::new(false),
             list: Part::new(),
             #[cfg(elastipool_loom)]
             listed: crate::sync::AtomicUsize::new(0),
@@ -224,25 +221,10 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Called before the first view exists. A thread that must find a view's task is ordered after
-    /// its push, and so after this. A worker that counts itself among those that run is ordered
-    /// after a joiner that has not waited for it.
-    pub(crate) fn expect_views(&self) {
-        // Relaxed, here and in the load: for these reasons.
-        self.has_views.store(true, Ordering::Relaxed);
-    }
-
     /// Whether a woken future may have been pushed so far.
     #[inline]
     pub(crate) fn may_have_woken(&self) -> bool {
         self.has_woken.get()
-    }
-
-    /// Whether the pool may have had a view so far: then each task is taken through the policy of
-    /// the views.
-    #[inline]
-    pub(crate) fn may_have_views(&self) -> bool {
-        self.has_views.load(Ordering::Relaxed)
     }
 
     /// Returns the workers with woken futures in their local queues: their places in the list, and

@@ -72,7 +72,7 @@ impl Shared {
             if !self.may_run_another(now) || self.is_enough(now, notifier) {
                 return;
             }
-            if self.queue.may_have_views() && !self.has_work() {
+            if self.policy.is_used() && !self.has_work() {
                 // Race 35: what is queued waits for a place, and the next worker that releases one
                 // looks.
                 return;

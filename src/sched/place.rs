@@ -15,8 +15,8 @@ impl Shared {
     /// From now on a worker takes each task with a place, and those of the default view as well.
     /// Called before a view can have a task.
     pub(crate) fn expect_views(&self) {
-        if !self.queue.may_have_views() {
-            self.queue.expect_views();
+        if !self.policy.is_used() {
+            self.policy.begin_use();
             // Race 4: an idle worker counts as running until it has seen that.
             self.idle.recheck_all();
         }
@@ -69,7 +69,7 @@ impl Shared {
     pub(crate) fn has_paused_work(&self, view: Option<&ViewCore>) -> bool {
         let id = view.map(|view| view.id);
         let paused = || self.policy.paused_len(id, || self.queue.len());
-        if !self.queue.may_have_views() || paused() == 0 {
+        if !self.policy.is_used() || paused() == 0 {
             return false;
         }
         // The stale entries first: of each that is dropped meanwhile, the second number is lower.
@@ -87,7 +87,7 @@ impl Shared {
     /// may have no more workers are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
         let is_queued = || !self.queue.is_empty();
-        if !self.queue.may_have_views() {
+        if !self.policy.is_used() {
             return is_queued();
         }
         self.policy.eligible(&|| usize::from(is_queued())) > 0
@@ -95,7 +95,7 @@ impl Shared {
 
     /// How many queued tasks could be taken now, if that many workers came.
     pub(crate) fn work_len(&self) -> usize {
-        if !self.queue.may_have_views() {
+        if !self.policy.is_used() {
             return self.queue.len();
         }
         self.policy.eligible(&|| self.queue.len())
@@ -170,7 +170,7 @@ impl Shared {
         context: &WorkerContext,
         view: Option<ViewId>,
     ) -> Below {
-        if !self.queue.may_have_views() {
+        if !self.policy.is_used() {
             return Below { place: None, region: OutsideOfRegion::enter() };
         }
         let to = Some(view.unwrap_or(DEFAULT_VIEW));

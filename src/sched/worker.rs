@@ -17,7 +17,7 @@ use crate::sync::{Mutex, at_thread_exit};
 use crate::task::DEFAULT_VIEW;
 use crate::task::job::{Job, Outcome};
 use crate::thread::{begin_worker, set_identity};
-use crate::views::{ViewCore, ViewJob};
+use crate::views::{Gate, ViewCore, ViewJob};
 
 /// What a new worker's thread is given.
 pub(crate) struct Start {
@@ -95,11 +95,9 @@ struct Worker {
     search: Option<Search>,
     /// Whether it has taken no job since it started, rested or spun.
     is_woken: bool,
-    /// Whether it takes each job through the policy of the views.
-    has_views: bool,
-    /// Whether it is counted as a running task of the default view: while it runs one, and while it
-    /// may take jobs without the policy.
-    is_running: bool,
+    /// Beside which gate it may take jobs without the policy. Unless that is none, it is counted as
+    /// a running task of the default view, also between two of them.
+    passes: Gate,
     /// The view of the job that it has taken. Beside the job, which is then four words, and is
     /// moved a lot.
     view: Option<Arc<ViewCore>>,
@@ -118,8 +116,7 @@ impl Worker {
             shrinks,
             search,
             is_woken: true,
-            has_views: false,
-            is_running: false,
+            passes: Gate::None,
             view: None,
         }
     }
@@ -141,11 +138,10 @@ impl Worker {
             self.shared.exit_start_hook().fence(&self.shared);
         }
         self.context.runs_tasks.set(true);
-        self.has_views = self.shared.queue.may_have_views();
-        if !self.has_views {
+        if !self.shared.policy.is_used() {
             // Before its first pop: a joiner may have to wait for what it takes.
             self.shared.running.add();
-            self.is_running = true;
+            self.passes = Gate::Unused;
         }
     }
 
@@ -184,11 +180,15 @@ impl Worker {
             // Checked by new and woken workers as well: a worker may have returned from a region
             // since.
             if !self.shared.is_above_limit(self.shared.counts.load()) {
-                let mut next = self.next();
-                // Read after the pop: a job that was queued behind the first view is taken with a
-                // place. Otherwise it could pass a pause.
-                if !self.has_views && self.shared.queue.may_have_views() {
-                    self.begin_views(&mut next);
+                let passes = self.may_pass();
+                let mut next = match passes {
+                    true => self.context.pop(&self.shared.queue),
+                    false => self.next_of_views(),
+                };
+                // Read after the pop: a job that was queued behind a pause or a view's task is
+                // taken by the policy. Otherwise it could pass them.
+                if passes && !self.may_pass() {
+                    self.ask_policy(&mut next);
                 }
                 if let Some(job) = &mut next {
                     // Run where it lies: a move is a copy.
@@ -197,6 +197,11 @@ impl Worker {
                     self.run(job, is_new);
                     // Nothing is left of it.
                     mem::forget(next);
+                    continue;
+                }
+                if self.passes == Gate::Open {
+                    // It keeps no place without a task: it asks the policy.
+                    self.stop_running();
                     continue;
                 }
                 if self.spin_for_work() {
@@ -240,19 +245,16 @@ impl Worker {
         self.shared.counts.end_search(self.search.take())
     }
 
+    /// Whether the worker may take a job without the policy.
     #[inline]
-    fn next(&mut self) -> Option<Job> {
-        if self.has_views {
-            return self.next_of_views();
-        }
-        self.context.pop(&self.shared.queue)
+    fn may_pass(&self) -> bool {
+        self.shared.policy.has_gate(self.passes)
     }
 
-    /// Takes jobs through the policy from now on, and a job that it has taken without once more.
-    /// `next` lies where it is run: a move in the caller would be a copy for each job.
+    /// Takes the next job through the policy, one that it has taken without once more. `next` lies
+    /// where it is run: a move in the caller would be a copy for each job.
     #[cold]
-    fn begin_views(&mut self, next: &mut Option<Job>) {
-        self.has_views = true;
+    fn ask_policy(&mut self, next: &mut Option<Job>) {
         if let Some(job) = next.take() {
             let is_new = job.is_new();
             self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
@@ -260,13 +262,22 @@ impl Worker {
         *next = self.next_of_views();
     }
 
-    /// The worker has no job. Ends its being counted as running, unless it may take jobs without
-    /// the policy.
+    /// The worker has no job. Ends its being counted as running, unless it may take jobs without a
+    /// place.
     fn end_running(&mut self) {
-        self.has_views |= self.shared.queue.may_have_views();
-        if self.has_views && mem::take(&mut self.is_running) {
+        if self.passes != Gate::Unused || self.shared.policy.is_used() {
+            self.stop_running();
+        }
+    }
+
+    /// Returns what it could pass before.
+    #[cold]
+    fn stop_running(&mut self) -> Gate {
+        let passed = mem::replace(&mut self.passes, Gate::None);
+        if passed != Gate::None {
             self.shared.running.finish(1);
         }
+        passed
     }
 
     /// Releases the worker's place, and takes the next job with its place.
@@ -283,7 +294,9 @@ impl Worker {
         let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
         let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
         let ViewJob { job, view } = taken?;
-        self.is_running = view.is_none();
+        if view.is_none() {
+            self.passes = Gate::Open;
+        }
         context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         self.view = view;
         if has_more && !self.is_woken {

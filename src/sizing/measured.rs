@@ -60,7 +60,7 @@ impl Shared {
         let limit = self.sizes.limit();
         // What may run below the limit needs no reserve.
         let may_exceed = now.running() >= limit
-            && self.queue.may_have_views()
+            && self.policy.is_used()
             && limit < self.sizes.max()
             && self.policy.has_reserved_work();
         if may_exceed { self.sizes.max() } else { limit }
@@ -112,7 +112,7 @@ impl Shared {
     /// such a task waits for a permit or was rejected without one: with a capacity of 0 none is
     /// queued then.
     fn is_short_of_workers(&self) -> bool {
-        let has_task = || match self.queue.may_have_views() {
+        let has_task = || match self.policy.is_used() {
             true => self.policy.may_become_eligible(&|| self.queue.len()),
             false => !self.queue.is_empty(),
         };
@@ -126,7 +126,7 @@ impl Shared {
     /// Whether one more task of one of these views could run if `max_size` workers might. If none
     /// could, a raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
-        let has_views = self.queue.may_have_views();
+        let has_views = self.policy.is_used();
         views.into_iter().any(|view| !has_views || self.policy.may_start_another(view))
     }
 

@@ -10,5 +10,5 @@
 mod policy;
 mod view;
 
-pub(crate) use policy::{Policy, Terms};
+pub(crate) use policy::{Gate, Policy, Terms};
 pub(crate) use view::{QueueTimeout, ViewCore, ViewHandle, ViewJob, ViewPool};

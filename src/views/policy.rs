@@ -1,8 +1,9 @@
 //! Which view's task a worker takes next, and how many workers may run tasks of each view
 //! (`views/protocol.md`).
 //!
-//! A pool that has never had a view does not come here. Everything is under one lock: the queues of
-//! the views, the places that workers hold, and the workers that wait for a place at the end of a
+//! A pool that has never had a view does not come here, nor does a worker between two tasks of the
+//! default view while its [gate](Gate) is open. Everything is under one lock: the queues of the
+//! views, the places that workers hold, and the workers that wait for a place at the end of a
 //! blocking region. So a decision and its effect are one step: no limit is exceeded and no reserve
 //! invaded in between.
 //!
@@ -12,6 +13,7 @@
 use std::array;
 use std::collections::VecDeque;
 use std::mem;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::crew::{MustLook, Sizes, check_reserves};
@@ -20,7 +22,7 @@ use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
-use crate::sync::{Counter, Mutex};
+use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
@@ -70,9 +72,26 @@ impl Terms {
     }
 }
 
+/// Through what workers take the tasks of the default view.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Gate {
+    /// The pool has had no view: they take them without a place.
+    Unused,
+    /// No other view has eligible work: a worker that has a place of the default view keeps it for
+    /// the next task of that view.
+    Open,
+    /// The policy decides.
+    Shut,
+    /// Of no pool: for a worker without such a place.
+    None,
+}
+
 /// The views of a pool, with their queued tasks and places.
 pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
+    /// A [`Gate`]. Written under the lock.
+    gate: AtomicUsize,
     /// Changes when work becomes eligible, for workers that spin. What decides is the look under
     /// the lock.
     version: Counter,
@@ -85,6 +104,8 @@ struct PolicyState<T> {
     /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who
     /// returns from a region.
     limit: usize,
+    /// Whether the pool may have had a view so far.
+    is_used: bool,
     /// By the numbers of their identities.
     views: Numbered<ViewState<T>>,
     /// The views that have queued tasks, but for the default view. The oldest first, as in
@@ -255,6 +276,20 @@ impl<T> PolicyState<T> {
         }
     }
 
+    /// Open unless the end of a task of the default view could change what is decided: another view
+    /// is served, a returning worker gets the place, or there is no place any more.
+    fn gate(&self) -> Gate {
+        let is_over = self.shared > self.limit - self.reserved;
+        let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
+        // The worker would release a place of the shared capacity.
+        let has_work = || self.busy.iter().any(|id| self.view(*id).may_start(true));
+        match self.is_used {
+            false => Gate::Unused,
+            true if is_over || is_paused || !self.awaited.is_empty() || has_work() => Gate::Shut,
+            true => Gate::Open,
+        }
+    }
+
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
     /// Returns also which levels have eligible work.
     fn choose(&mut self, tries_default: bool) -> Option<(ViewId, [bool; LEVELS])> {
@@ -332,6 +367,37 @@ impl<T> PolicyState<T> {
     }
 }
 
+/// The state under its lock. The gate is set when this is dropped.
+struct Locked<'a, T> {
+    state: MutexGuard<'a, PolicyState<T>>,
+    gate: &'a AtomicUsize,
+}
+
+impl<T> Deref for Locked<'_, T> {
+    type Target = PolicyState<T>;
+
+    fn deref(&self) -> &PolicyState<T> {
+        &self.state
+    }
+}
+
+impl<T> DerefMut for Locked<'_, T> {
+    fn deref_mut(&mut self) -> &mut PolicyState<T> {
+        &mut self.state
+    }
+}
+
+impl<T> Drop for Locked<'_, T> {
+    fn drop(&mut self) {
+        let gate = self.state.gate() as usize;
+        // Relaxed, as are the reads: a thread that must find it shut is ordered after this. Mostly
+        // it is the same, and stays in the caches of the workers.
+        if self.gate.load(Ordering::Relaxed) != gate {
+            self.gate.store(gate, Ordering::Relaxed);
+        }
+    }
+}
+
 impl<T> Policy<T> {
     pub(crate) fn new(max_size: usize) -> Self {
         let mut views = Numbered::default();
@@ -340,6 +406,7 @@ impl<T> Policy<T> {
         let state = PolicyState {
             max_size,
             limit: max_size,
+            is_used: false,
             views,
             busy: Vec::new(),
             awaited: Vec::new(),
@@ -347,13 +414,37 @@ impl<T> Policy<T> {
             reserved: 0,
             shared: 0,
         };
-        Policy { state: Mutex::new(state), version: Counter::default() }
+        let gate = AtomicUsize::new(Gate::Unused as usize);
+        Policy { state: Mutex::new(state), gate, version: Counter::default() }
+    }
+
+    fn lock(&self) -> Locked<'_, T> {
+        Locked { state: self.state.lock(), gate: &self.gate }
+    }
+
+    /// Whether the gate is this one.
+    #[inline]
+    pub(crate) fn has_gate(&self, gate: Gate) -> bool {
+        self.gate.load(Ordering::Relaxed) == gate as usize
+    }
+
+    /// Whether the pool may have had a view so far.
+    #[inline]
+    pub(crate) fn is_used(&self) -> bool {
+        !self.has_gate(Gate::Unused)
+    }
+
+    /// Called before the first view can have a task. A thread that must find such a task is ordered
+    /// after its push, and so after this. A worker that counts itself among those that run is
+    /// ordered after a joiner that has not waited for it.
+    pub(crate) fn begin_use(&self) {
+        self.lock().is_used = true;
     }
 
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
         terms.check()?;
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let reserved = state.reserved.saturating_add(terms.reserve);
         check_reserves(reserved, state.max_size)?;
         state.set_reserved(sizes, reserved);
@@ -368,7 +459,7 @@ impl<T> Policy<T> {
         id: ViewId,
         change: impl FnOnce(&mut Terms),
     ) -> Result<Option<MustLook>, BuildError> {
-        let mut locked = self.state.lock();
+        let mut locked = self.lock();
         let state = &mut *locked;
         let view = state.views.get_mut(id.0).expect("the caller holds the view");
         let (before, mut terms) = (view.terms, view.terms);
@@ -396,7 +487,7 @@ impl<T> Policy<T> {
 
     /// Resumes all views. `None` if none was paused.
     pub(crate) fn resume_all(&self) -> Option<MustLook> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let mut was_paused = false;
         for (_, view) in state.views.iter_mut() {
             was_paused |= mem::take(&mut view.terms.is_paused);
@@ -426,7 +517,7 @@ impl<T> Policy<T> {
 
     /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
     pub(crate) fn remove(&self, sizes: &Sizes, id: ViewId) -> MustLook {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if let Some(view) = state.views.remove(id.0) {
             debug_assert_eq!(view.len(), 0);
             let reserved = state.reserved - view.terms.reserve;
@@ -445,7 +536,7 @@ impl<T> Policy<T> {
         sizes: &Sizes,
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<bool, BuildError> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let is_lower = sizes.change(change, state.reserved)?;
         (state.max_size, state.limit) = (sizes.max(), sizes.limit());
         state.admit_returning();
@@ -454,7 +545,7 @@ impl<T> Policy<T> {
 
     /// Sets the number of [`Sizes`], and returns the limit.
     pub(crate) fn set_number(&self, sizes: &Sizes, number: usize) -> usize {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         state.limit = sizes.set_number(number, state.reserved);
         state.limit
     }
@@ -474,7 +565,7 @@ impl<T> Policy<T> {
     /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the
     /// next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let has_shared = state.shared_left(state.limit) > 0;
         note(&mut state.busy, id);
         let view = state.view_mut(id);
@@ -491,7 +582,7 @@ impl<T> Policy<T> {
     /// the oldest ones, each time up to the first item that is not stale. `is_stale` is called
     /// under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let view = state.view_mut(id);
         let mut skipped = Vec::new();
         while view.new.back().is_some_and(&is_stale) {
@@ -514,7 +605,7 @@ impl<T> Policy<T> {
         queued: &dyn Fn() -> usize,
         begin: impl FnOnce(&T),
     ) -> (Option<T>, bool) {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if let Some(held) = held {
             state.release(held);
         }
@@ -532,7 +623,7 @@ impl<T> Policy<T> {
 
     /// Releases a place. The caller then looks for work (race 35).
     pub(crate) fn release(&self, held: ViewId) -> MustLook {
-        self.state.lock().release(held);
+        self.lock().release(held);
         self.version.increment();
         MustLook::owed()
     }
@@ -541,7 +632,7 @@ impl<T> Policy<T> {
     /// caller's parker, which is in the view's returning queue then: the caller must
     /// [wait](Self::wait).
     pub(crate) fn exchange(&self, held: Option<ViewId>, id: ViewId) -> Option<Arc<Parker>> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         if let Some(held) = held {
             state.release(held);
             self.version.increment();
@@ -558,7 +649,7 @@ impl<T> Policy<T> {
     /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
     pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
         wait_until_released(parker, |seen| {
-            let mut state = self.state.lock();
+            let mut state = self.lock();
             let forced = state.view_mut(id).returning.force(parker, seen);
             (0..forced).for_each(|_| state.acquire(id));
             forced > 0
@@ -604,7 +695,7 @@ impl<T> Policy<T> {
     /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks
     /// first.
     pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
-        let mut state = self.state.lock();
+        let mut state = self.lock();
         let oldest = *state.busy.first()?;
         state.busy.remove(0);
         let view = state.view_mut(oldest);

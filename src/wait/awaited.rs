@@ -156,7 +156,7 @@ impl Claimer<'_> {
             self.below.get_or_insert_with(|| {
                 // Before it waits for a place. Without views the task below counts.
                 let running = shared.running_of(view);
-                let running = shared.queue.may_have_views().then(|| RunningMark::begin(running));
+                let running = shared.policy.is_used().then(|| RunningMark::begin(running));
                 let below = shared.begin_on_top(worker, view.map(|view| view.id));
                 (below, enter_task(shared, view), running)
             });

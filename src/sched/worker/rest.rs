@@ -1,6 +1,5 @@
 //! What a worker does without a task: it spins, rests on the idle list, and leaves.
 
-use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,6 +10,7 @@ use crate::sched::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
 use crate::sync::spin::spin_until;
+use crate::views::Gate;
 
 impl Worker {
     /// Spins for work before the worker becomes idle, if no other worker searches. Returns whether
@@ -119,15 +119,12 @@ impl Worker {
     pub(super) fn leave(&mut self, why: Retire) -> bool {
         // Before a hook that starting its successor may call: it runs no task meanwhile. The wakers
         // of joiners find a keeper still.
-        let was_running = mem::take(&mut self.is_running);
-        if was_running {
-            self.shared.running.finish(1);
-        }
+        let passed = self.stop_running();
         let Some(left) = self.shared.try_retire(why, self.key, self.index) else {
-            if was_running {
+            if passed != Gate::None {
                 // Before its next pop, as when it started.
                 self.shared.running.add();
-                self.is_running = true;
+                self.passes = passed;
             }
             return false;
         };
