@@ -9,7 +9,7 @@ use super::{
 };
 use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
-use crate::{RejectReason, ThreadPool, View, blocking};
+use crate::{Priority, RejectReason, ThreadPool, View, blocking};
 
 /// Notices two tasks that run at the same time.
 #[derive(Clone)]
@@ -233,6 +233,84 @@ fn a_task_behind_the_first_pause() {
         pool.resume();
         pool.join();
         assert_eq!(ran.get(), 2);
+        pool.shutdown_join();
+    });
+}
+
+/// A pool whose worker may keep its place of the default view, and a view without tasks.
+fn with_unused_view(max_size: usize) -> (ThreadPool, View) {
+    let pool = pool(0, max_size);
+    let view = pool.view().priority(Priority::High).build();
+    (0..max_size).for_each(|_| pool.execute(|| ()));
+    (pool, view)
+}
+
+/// A worker that keeps its place of the default view takes a task of it, while a view gets its
+/// first one. What is submitted after that does not pass it.
+#[test]
+fn a_kept_place_versus_the_first_task_of_a_view() {
+    explore_both(2, 2, || {
+        let (pool, view) = with_unused_view(1);
+        let (urgent, ran) = (Relaxed::new(), Relaxed::new());
+        view.execute(counting(&urgent));
+        let (before, count) = (urgent.clone(), ran.clone());
+        pool.execute(move || {
+            assert_eq!(before.get(), 1, "it passes a task of a higher priority");
+            count.increment();
+        });
+        pool.join();
+        assert_eq!((urgent.get(), ran.get()), (1, 1));
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Workers that keep their places of the default view take tasks of it while a reserve is set. It
+/// leaves one place to tasks that come after that.
+#[test]
+fn kept_places_versus_a_reserve() {
+    explore_both(2, 1, || {
+        let (pool, view) = with_unused_view(2);
+        view.set_reserve(1).unwrap();
+        let (alone, ran) = (Alone::new(), Relaxed::new());
+        (0..2).for_each(|_| pool.execute(counted_alone(&alone, &ran)));
+        pool.join();
+        assert_eq!(ran.get(), 2);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker that keeps its place of the default view takes no task that is submitted after a pause.
+#[test]
+fn a_kept_place_versus_a_pause() {
+    explore_both(2, 2, || {
+        let (pool, view) = with_unused_view(1);
+        let (is_resumed, ran) = (Relaxed::new(), Relaxed::new());
+        pool.pause();
+        let (resumed, count) = (is_resumed.clone(), ran.clone());
+        pool.execute(move || {
+            assert_eq!(resumed.get(), 1, "it starts while its view is paused");
+            count.increment();
+        });
+        is_resumed.increment();
+        pool.resume();
+        pool.join();
+        assert_eq!(ran.get(), 1);
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 12: a worker that keeps its place of the default view counts as running between two tasks.
+#[test]
+fn a_kept_place_versus_join_running() {
+    explore_both(2, 2, || {
+        let (pool, view) = with_unused_view(1);
+        let notes = [Relaxed::new(), Relaxed::new()];
+        pool.execute(noted(&notes));
+        pause_and_join(&pool, &notes);
+        drop(view);
         pool.shutdown_join();
     });
 }

@@ -709,7 +709,7 @@ mod tests {
     use std::collections::HashMap;
     use std::time::Duration;
 
-    use super::{Policy, Priority, Sizes, Terms, ViewId, ViewState};
+    use super::{DEFAULT_VIEW, Gate, Policy, Priority, Sizes, Terms, ViewId, ViewState};
 
     const WORKERS: usize = 4;
 
@@ -872,6 +872,43 @@ mod tests {
         policy.push(id, (id.0, true, 0), true);
         assert_eq!(policy.take(None, || None, &|| 0, |_| ()), (None, false));
         assert!(policy.exchange(None, id).is_none(), "no wait");
+    }
+
+    /// It is open only while a worker that ends a task of the default view would take the next one.
+    #[test]
+    fn the_gate_is_shut_while_the_policy_may_decide_otherwise() {
+        let (policy, sizes) = (Policy::<()>::new(WORKERS), sizes());
+        assert!(policy.has_gate(Gate::Unused));
+        policy.begin_use();
+        let all = Terms { reserve: 1, limit: 1, ..Terms::default() };
+        let id = policy.add(&sizes, all).unwrap();
+        let take = |held, default| {
+            policy.take(held, || Some(()), &|| usize::from(default), |()| ()).0.is_some()
+        };
+        // Three places, which are all that the reserve leaves.
+        assert!(
+            (0..3).all(|_| take(None, true)) && !take(None, true) && policy.has_gate(Gate::Open)
+        );
+        // The limit of the view is reached: its next task is not eligible.
+        policy.push(id, (), true);
+        assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
+        policy.push(id, (), true);
+        assert!(policy.has_gate(Gate::Open));
+        _ = policy.release(id);
+        assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
+        // A worker waits for the place of another one.
+        assert!(policy.exchange(None, DEFAULT_VIEW).is_some() && policy.has_gate(Gate::Shut));
+        _ = policy.release(DEFAULT_VIEW);
+        assert!(policy.has_gate(Gate::Open));
+        // One place more than a second reserve leaves.
+        let second = policy.add(&sizes, all).unwrap();
+        assert!(policy.has_gate(Gate::Shut) && !take(Some(DEFAULT_VIEW), true));
+        assert!(policy.has_gate(Gate::Open));
+        _ = policy.remove(&sizes, second);
+        for (is_paused, gate) in [(true, Gate::Shut), (false, Gate::Open)] {
+            let changed = policy.change(&sizes, DEFAULT_VIEW, |terms| terms.is_paused = is_paused);
+            assert!(changed.is_ok() && policy.has_gate(gate));
+        }
     }
 
     /// The worker of a removed view releases no place of another one.

@@ -56,16 +56,16 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        state.admit_returning();\n        drop(locked);"
         => "        drop(locked);", Model("views::a_larger_limit_versus_a_return");
     "still: a worker that takes without a place is not waited for", "src/sched/worker.rs",
-        "            self.shared.running.add();\n            self.is_running = true;\n"
-        => "", Model("views::the_first_pause_versus_a_take");
+        "            self.shared.running.add();\n            self.passes = Gate::Unused;\n"
+        => "            self.passes = Gate::Unused;\n", Model("views::the_first_pause_versus_a_take");
     "still: an idle worker counts as running until it takes a task", "src/sched/place.rs",
         "            self.idle.recheck_all();\n        }\n    }\n\n    /// Adds a view"
         => "        }\n    }\n\n    /// Adds a view", Model("views::the_first_pause_versus_a_take"), Test("views", "idle_workers_do_not_run");
     "still: a worker counts its task after the take", "src/views/policy.rs",
         "        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n"
-        => "        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n", Model("views::a_pause_of_a_view_versus_a_take");
+        => "        let has_more = state.eligible(state.limit, queued) > 0;\n        drop(state);\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
     "still: a claimed task is not waited for", "src/wait/awaited.rs",
-        "shared.queue.may_have_views().then(|| RunningMark::begin(running))"
+        "shared.policy.is_used().then(|| RunningMark::begin(running))"
         => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
     "still: a task on its caller's thread is not waited for", "src/sched/context.rs",
         "let running = RunningMark::begin(shared.running_of(view));"
@@ -74,11 +74,23 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.count_on_caller(&|metrics| metrics.record(outcome));\n        drop(mark);\n"
         => "        drop(mark);\n        self.count_on_caller(&|metrics| metrics.record(outcome));\n", Model("views::a_cancelled_task_versus_join_running");
     "still: a worker that leaves counts as running", "src/sched/worker/rest.rs",
-        "        if was_running {\n            self.shared.running.finish(1);\n        }\n"
-        => "", Test("views", "workers_without_a_task_do_not_run");
+        "        let passed = self.stop_running();\n"
+        => "        let passed = crate::views::Gate::None;\n", Test("views", "workers_without_a_task_do_not_run");
     "pause: a worker runs a task that it has taken without a place", "src/sched/worker.rs",
-        "                if !self.has_views && self.shared.queue.may_have_views() {"
-        => "                if next.is_none() && !self.has_views && self.shared.queue.may_have_views() {", Model("views::a_task_behind_the_first_pause");
+        "                if passes && !self.may_pass() {"
+        => "                if next.is_none() && passes && !self.may_pass() {", Model("views::a_task_behind_the_first_pause"), Model("views::a_kept_place_versus_a_pause"), Model("views::a_kept_place_versus_the_first_task");
+    "gate: open beside a view's task", "src/views/policy.rs",
+        "!self.awaited.is_empty() || has_work() =>"
+        => "!self.awaited.is_empty() || (false && has_work()) =>", Model("views::a_kept_place_versus_the_first_task");
+    "gate: open although its view is paused", "src/views/policy.rs",
+        "true if is_over || is_paused"
+        => "true if is_over || (false && is_paused)", Model("views::a_kept_place_versus_a_pause");
+    "gate: open although others occupy a reserve", "src/views/policy.rs",
+        "true if is_over || is_paused"
+        => "true if (false && is_over) || is_paused", Model("views::kept_places_versus_a_reserve");
+    "gate: open while a worker waits for a place", "src/views/policy.rs",
+        "|| !self.awaited.is_empty() ||"
+        => "|| (false && self.awaited.is_empty()) ||", Unit("policy::tests::the_gate_is_shut");
     "pause: workers take tasks of a paused view", "src/views/policy.rs",
         "!self.terms.is_paused && self.has_place(has_shared)"
         => "self.has_place(has_shared)", Test("views", "queued_tasks_wait");

@@ -128,7 +128,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(now.running() <= max).then(|| now.0.wrapping_sub(ONE_BLOCKED))"
         => "(now.running() <= usize::MAX).then(|| now.0.wrapping_sub(ONE_BLOCKED))", Model("waits::workers_come_back_one_by_one");
     "reserve: tasks that may not run wake workers", "src/sched/notify.rs",
-        "if self.queue.may_have_views() && !self.has_work() {"
+        "if self.policy.is_used() && !self.has_work() {"
         => "if false {", Test("views", "tasks_that_may_not_run_wake_no_worker");
     "thread_name: it is called again inside of its own call", "src/sched/spawn.rs",
         "thread_name.is_some() && !is_outside_of_worker()"
