@@ -81,8 +81,10 @@ use crate::wait::enable_wrapping;
 /// - **A task does not count** if it runs outside the workers, on the thread that submitted it or
 ///   opened its scope, or was taken before the pool had its first view.
 ///
-/// A pool that has had no view pays nothing for views. In one that has, each take takes a lock and
-/// looks at each view that has queued tasks: a few dozen of those cost little, thousands do.
+/// A pool that has had no view pays nothing for views. Nor do the tasks of the pool itself, in one
+/// that has, while no view has a task that may start. A take of a view's task, and beside such
+/// tasks each take, takes a lock and looks at each view that has queued tasks: a few dozen of those
+/// cost little, thousands do.
 #[derive(Clone, PartialEq, Eq)]
 #[must_use = "dropping a view that nothing else refers to gives its reserve back"]
 pub struct View(pub(crate) ThreadPool);

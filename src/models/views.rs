@@ -237,11 +237,21 @@ fn a_task_behind_the_first_pause() {
     });
 }
 
-/// A pool whose worker may keep its place of the default view, and a view without tasks.
-fn with_unused_view(max_size: usize) -> (ThreadPool, View) {
+/// A view without tasks, and a pool whose workers end tasks of the default view.
+fn with_kept_places(max_size: usize) -> (ThreadPool, View) {
     let pool = pool(0, max_size);
     let view = pool.view().priority(Priority::High).build();
-    (0..max_size).for_each(|_| pool.execute(|| ()));
+    let end = Gate::new();
+    for _ in 0..max_size {
+        let (started, waiting) = (Gate::new(), end.clone());
+        let begun = started.clone();
+        pool.execute(move || {
+            begun.open();
+            waiting.pass();
+        });
+        started.pass();
+    }
+    end.open();
     (pool, view)
 }
 
@@ -250,7 +260,7 @@ fn with_unused_view(max_size: usize) -> (ThreadPool, View) {
 #[test]
 fn a_kept_place_versus_the_first_task_of_a_view() {
     explore_both(2, 2, || {
-        let (pool, view) = with_unused_view(1);
+        let (pool, view) = with_kept_places(1);
         let (urgent, ran) = (Relaxed::new(), Relaxed::new());
         view.execute(counting(&urgent));
         let (before, count) = (urgent.clone(), ran.clone());
@@ -269,8 +279,8 @@ fn a_kept_place_versus_the_first_task_of_a_view() {
 /// leaves one place to tasks that come after that.
 #[test]
 fn kept_places_versus_a_reserve() {
-    explore_both(2, 1, || {
-        let (pool, view) = with_unused_view(2);
+    explore(1, || {
+        let (pool, view) = with_kept_places(2);
         view.set_reserve(1).unwrap();
         let (alone, ran) = (Alone::new(), Relaxed::new());
         (0..2).for_each(|_| pool.execute(counted_alone(&alone, &ran)));
@@ -285,7 +295,7 @@ fn kept_places_versus_a_reserve() {
 #[test]
 fn a_kept_place_versus_a_pause() {
     explore_both(2, 2, || {
-        let (pool, view) = with_unused_view(1);
+        let (pool, view) = with_kept_places(1);
         let (is_resumed, ran) = (Relaxed::new(), Relaxed::new());
         pool.pause();
         let (resumed, count) = (is_resumed.clone(), ran.clone());
@@ -293,6 +303,7 @@ fn a_kept_place_versus_a_pause() {
             assert_eq!(resumed.get(), 1, "it starts while its view is paused");
             count.increment();
         });
+        thread::yield_now();
         is_resumed.increment();
         pool.resume();
         pool.join();
@@ -306,7 +317,7 @@ fn a_kept_place_versus_a_pause() {
 #[test]
 fn a_kept_place_versus_join_running() {
     explore_both(2, 2, || {
-        let (pool, view) = with_unused_view(1);
+        let (pool, view) = with_kept_places(1);
         let notes = [Relaxed::new(), Relaxed::new()];
         pool.execute(noted(&notes));
         pause_and_join(&pool, &notes);

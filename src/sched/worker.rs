@@ -199,9 +199,8 @@ impl Worker {
                     mem::forget(next);
                     continue;
                 }
-                if self.passes == Gate::Open {
-                    // It keeps no place without a task: it asks the policy.
-                    self.stop_running();
+                // It keeps no place without a task: it asks the policy.
+                if self.gives_up_place() {
                     continue;
                 }
                 if self.spin_for_work() {
@@ -268,6 +267,12 @@ impl Worker {
         if self.passes != Gate::Unused || self.shared.policy.is_used() {
             self.stop_running();
         }
+    }
+
+    /// Whether it has kept its place for a task that is not there. Then it asks the policy.
+    #[cold]
+    fn gives_up_place(&mut self) -> bool {
+        self.passes == Gate::Open && self.stop_running() == Gate::Open
     }
 
     /// Returns what it could pass before.

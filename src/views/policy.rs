@@ -390,10 +390,10 @@ impl<T> DerefMut for Locked<'_, T> {
 impl<T> Drop for Locked<'_, T> {
     fn drop(&mut self) {
         let gate = self.state.gate() as usize;
-        // Relaxed, as are the reads: a thread that must find it shut is ordered after this. Mostly
-        // it is the same, and stays in the caches of the workers.
+        // Mostly it is the same, and stays in the caches of the workers.
         if self.gate.load(Ordering::Relaxed) != gate {
-            self.gate.store(gate, Ordering::Relaxed);
+            // Release: what precedes a resume precedes the tasks that start beside the open gate.
+            self.gate.store(gate, Ordering::Release);
         }
     }
 }
@@ -425,7 +425,9 @@ impl<T> Policy<T> {
     /// Whether the gate is this one.
     #[inline]
     pub(crate) fn has_gate(&self, gate: Gate) -> bool {
-        self.gate.load(Ordering::Relaxed) == gate as usize
+        // Acquire: what a resume has released. A thread that must find it shut is ordered after that
+        // change anyway.
+        self.gate.load(Ordering::Acquire) == gate as usize
     }
 
     /// Whether the pool may have had a view so far.

@@ -40,9 +40,11 @@ const OURS: &str = "elastipool";
 
 /// What the table shows: its name, the operation that is counted, and the one that it begins with,
 /// whose count is not its own.
-const ROWS: [(&str, &str, Option<&str>); 10] = [
+const ROWS: [(&str, &str, Option<&str>); 12] = [
     ("execute-inside", "execute-inside", None),
+    ("execute-inside beside a view", "execute-inside-view", None),
     ("execute-outside", "execute-outside", None),
+    ("execute-outside beside a view", "execute-outside-view", None),
     ("evaluate", "evaluate", None),
     ("evaluate: submission", "evaluate-submit", None),
     ("evaluate: run", "evaluate-run", Some("evaluate-submit")),

@@ -24,9 +24,11 @@ type Run = fn(u64);
 
 /// Each operation, by its name and that of the engine.
 const OPERATIONS: &[(&str, &str, Run)] = &[
-    ("execute-inside", "elastipool", execute_inside),
+    ("execute-inside", "elastipool", |count| execute_inside(count, &pool())),
+    ("execute-inside-view", "elastipool", |count| beside_a_view(count, execute_inside)),
     ("execute-inside", "rayon", rayon_spawn),
-    ("execute-outside", "elastipool", execute_outside),
+    ("execute-outside", "elastipool", |count| execute_outside(count, &pool())),
+    ("execute-outside-view", "elastipool", |count| beside_a_view(count, execute_outside)),
     ("execute-outside", "rusty_pool", rusty_pool_execute),
     // `evaluate` as far as to its submission, its run, and its end, when the result has been read.
     ("evaluate-submit", "elastipool", |count| evaluate(count, Stage::Submitted)),
@@ -75,19 +77,25 @@ fn hold(execute: impl FnOnce(Box<dyn FnOnce() + Send>)) -> Sender<()> {
     sender
 }
 
-fn execute_inside(count: u64) {
+/// The same in a pool that has a view, which nothing uses.
+fn beside_a_view(count: u64, operation: fn(u64, &elastipool::ThreadPool)) {
     let pool = pool();
-    let inside = pool.clone();
-    pool.execute(move || (0..count).for_each(|i| inside.execute(move || _ = black_box(i))));
-    pool.shutdown_join();
+    let view = pool.view().build();
+    operation(count, &pool);
+    drop(view);
 }
 
-fn execute_outside(count: u64) {
-    let pool = pool();
+fn execute_inside(count: u64, pool: &elastipool::ThreadPool) {
+    let inside = pool.clone();
+    pool.execute(move || (0..count).for_each(|i| inside.execute(move || _ = black_box(i))));
+    pool.join();
+}
+
+fn execute_outside(count: u64, pool: &elastipool::ThreadPool) {
     let held = hold(|task| pool.execute(task));
     (0..count).for_each(|i| pool.execute(move || _ = black_box(i)));
     drop(held);
-    pool.shutdown_join();
+    pool.join();
 }
 
 /// How far `evaluate` is counted.

@@ -85,6 +85,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "gate: open although its view is paused", "src/views/policy.rs",
         "true if is_over || is_paused"
         => "true if is_over || (false && is_paused)", Model("views::a_kept_place_versus_a_pause");
+    "gate: a worker sees a resume without what preceded it", "src/views/policy.rs",
+        "self.gate.store(gate, Ordering::Release);"
+        => "self.gate.store(gate, Ordering::Relaxed);", Model("views::a_kept_place_versus_a_pause");
     "gate: open although others occupy a reserve", "src/views/policy.rs",
         "true if is_over || is_paused"
         => "true if (false && is_over) || is_paused", Model("views::kept_places_versus_a_reserve");
