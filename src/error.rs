@@ -187,18 +187,6 @@ impl<F> Rejected<F> {
     }
 }
 
-/// Submits a task that was accepted, or hands it back.
-pub(crate) fn or_hand_back<A, F, R>(
-    accepted: Result<A, Refusal>,
-    task: F,
-    submit: impl FnOnce(A, F) -> R,
-) -> Result<R, Rejected<F>> {
-    match accepted {
-        Ok(accepted) => Ok(submit(accepted, task)),
-        Err(refusal) => Err(Rejected { task, refusal }),
-    }
-}
-
 /// Says what to do also where the error is unwrapped.
 impl<F> fmt::Debug for Rejected<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

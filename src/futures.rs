@@ -4,7 +4,7 @@ use std::future::Future;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
-use crate::error::{Refusal, Rejected, or_hand_back};
+use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::TaskRoute;
@@ -88,11 +88,14 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let accepted = self.accept(Patience::None);
-        or_hand_back(accepted, future, |accepted, future| {
-            let own = self.future_route(accepted.line);
-            accepted.enqueue_detached(future, own);
-        })
+        match self.accept(Patience::None) {
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                accepted.enqueue_detached(future, own);
+            }
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`spawn`](Self::spawn), but returns a handle to the future's output.
@@ -138,11 +141,13 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let accepted = self.accept(Patience::None);
-        or_hand_back(accepted, future, |accepted, future| {
-            let own = self.future_route(accepted.line);
-            accepted.enqueue_future(future, own)
-        })
+        match self.accept(Patience::None) {
+            Ok(accepted) => {
+                let own = self.future_route(accepted.line);
+                Ok(accepted.enqueue_future(future, own))
+            }
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 
     /// Returns the route of a future that is spawned now.

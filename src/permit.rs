@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 
-use crate::error::{RejectReason, Rejected, or_hand_back};
+use crate::error::{RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::submit::Reservation;
@@ -109,8 +109,11 @@ impl Permit {
     where
         F: FnOnce() + Send + 'static,
     {
-        let accepted = self.0.accept(Location::caller());
-        or_hand_back(accepted, task, |accepted, task| accepted.enqueue_closure(Job::closure(task)))
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result, as [`ThreadPool::evaluate`]
@@ -155,8 +158,11 @@ impl Permit {
         F: Future<Output = ()> + Send + 'static,
     {
         let own = self.0.future_route(Location::caller());
-        let accepted = self.0.accept(Location::caller());
-        or_hand_back(accepted, future, |accepted, future| accepted.enqueue_detached(future, own))
+        match self.0.accept(Location::caller()) {
+            Ok(accepted) => accepted.enqueue_detached(future, own),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Spawns a future and returns a handle to its output, as [`ThreadPool::spawn_await`] does, but

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::crew::Sizes;
-use crate::error::{Refusal, Rejected, or_hand_back};
+use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
 use crate::submit::{Accepted, Patience};
@@ -171,8 +171,11 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        let accepted = self.accept(Patience::None);
-        or_hand_back(accepted, task, |accepted, task| accepted.enqueue_closure(Job::closure(task)))
+        match self.accept(Patience::None) {
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`try_execute`](Self::try_execute), but waits for capacity in a bounded queue, for at
@@ -202,8 +205,11 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        let accepted = self.accept(Patience::for_at_most(timeout));
-        or_hand_back(accepted, task, |accepted, task| accepted.enqueue_closure(Job::closure(task)))
+        match self.accept(Patience::for_at_most(timeout)) {
+            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result.
@@ -254,8 +260,10 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let accepted = self.accept(Patience::None);
-        or_hand_back(accepted, task, |accepted, task| accepted.evaluation(Closure::new(task)))
+        match self.accept(Patience::None) {
+            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at
@@ -283,8 +291,10 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        let accepted = self.accept(Patience::for_at_most(timeout));
-        or_hand_back(accepted, task, |accepted, task| accepted.evaluation(Closure::new(task)))
+        match self.accept(Patience::for_at_most(timeout)) {
+            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 }
 
@@ -343,8 +353,10 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let accepted = self.accept(Patience::None);
-        or_hand_back(accepted, future, |accepted, future| accepted.completion(future))
+        match self.accept(Patience::None) {
+            Ok(accepted) => Ok(accepted.completion(future)),
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 }
 

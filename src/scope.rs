@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 
 use futures_core::future::FusedFuture;
 
-use crate::error::{JoinError, Rejected, or_hand_back};
+use crate::error::{JoinError, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
@@ -396,8 +396,11 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        let accepted = self.pool.accept(Patience::None);
-        or_hand_back(accepted, task, |accepted, task| self.add_closure(accepted, task))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => self.add_closure(accepted, task),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result. Blocks as
@@ -450,8 +453,10 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        let accepted = self.pool.accept(Patience::None);
-        or_hand_back(accepted, task, |accepted, task| self.add_evaluation(accepted, task))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => Ok(self.add_evaluation(accepted, task)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::TaskGroup;
-use crate::error::{Rejected, or_hand_back};
+use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::task::closure::Closure;
 use crate::wait::Call;
@@ -71,10 +71,10 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        let admitted = self.admit(false);
-        or_hand_back(admitted, task, |admitted, task| {
-            admitted.task_with_handle(Call(Closure::new(task)), false)
-        })
+        match self.admit(false) {
+            Ok(admitted) => Ok(admitted.task_with_handle(Call(Closure::new(task)), false)),
+            Err(refusal) => Err(Rejected { task, refusal }),
+        }
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a
@@ -123,7 +123,9 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let admitted = self.admit(false);
-        or_hand_back(admitted, future, |admitted, future| admitted.task_with_handle(future, true))
+        match self.admit(false) {
+            Ok(admitted) => Ok(admitted.task_with_handle(future, true)),
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 }

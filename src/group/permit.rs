@@ -14,7 +14,7 @@ use super::TaskGroup;
 use super::inside::is_inside;
 use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
-use crate::error::{Refusal, RejectReason, Rejected, or_hand_back};
+use crate::error::{Refusal, RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::sched::{may_block_own, relayed};
 use crate::submit::Reservation;
@@ -178,10 +178,11 @@ impl<E: Send + 'static> GroupPermit<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let admitted = self.admit(Location::caller());
-        or_hand_back(admitted, task, |admitted, task| {
-            admitted.task(Call(Closure::new(task)), false);
-        })
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Runs a closure on a worker and returns a handle to its result, as [`TaskGroup::evaluate`]
@@ -224,8 +225,11 @@ impl<E: Send + 'static> GroupPermit<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let admitted = self.admit(Location::caller());
-        or_hand_back(admitted, future, |admitted, future| admitted.task(future, true))
+        match self.admit(Location::caller()) {
+            Ok(admitted) => admitted.task(future, true),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Spawns a future as a task of the group and returns a handle to its output, as

@@ -9,7 +9,7 @@ use super::TaskGroup;
 use super::inside::is_inside;
 use super::member::Member;
 use super::state::{Acquisition, GroupState, Inner};
-use crate::error::{Refusal, Rejected, or_hand_back};
+use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::sched::wait_for;
 use crate::submit::{Accepted, Patience};
@@ -55,10 +55,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let admitted = self.admit(true);
-        or_hand_back(admitted, task, |admitted, task| {
-            admitted.task(Call(Closure::new(task)), false);
-        })
+        match self.admit(true) {
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`execute`](Self::execute), but does not wait for a slot or for capacity.
@@ -83,10 +84,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        let admitted = self.admit(false);
-        or_hand_back(admitted, task, |admitted, task| {
-            admitted.task(Call(Closure::new(task)), false);
-        })
+        match self.admit(false) {
+            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
+            Err(refusal) => return Err(Rejected { task, refusal }),
+        }
+        Ok(())
     }
 
     /// Spawns a future as a task of this group, as [`ThreadPool::spawn`](crate::ThreadPool::spawn)
@@ -116,8 +118,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let admitted = self.admit(true);
-        or_hand_back(admitted, future, |admitted, future| admitted.task(future, true))
+        match self.admit(true) {
+            Ok(admitted) => admitted.task(future, true),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Like [`spawn`](Self::spawn), but does not wait for a slot or for capacity.
@@ -144,8 +149,11 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        let admitted = self.admit(false);
-        or_hand_back(admitted, future, |admitted, future| admitted.task(future, true))
+        match self.admit(false) {
+            Ok(admitted) => admitted.task(future, true),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Admits a task that the calling method submits. If it `waits`, it waits for a slot and for

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::{Delivering, Scope, ScopedJoinHandle};
-use crate::error::{Rejected, or_hand_back};
+use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
@@ -79,8 +79,11 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output = ()> + Send + 'scope,
     {
-        let accepted = self.pool.accept(Patience::None);
-        or_hand_back(accepted, future, |accepted, future| self.add_detached(accepted, future))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => self.add_detached(accepted, future),
+            Err(refusal) => return Err(Rejected { task: future, refusal }),
+        }
+        Ok(())
     }
 
     /// Spawns a future and returns a handle to its output, as
@@ -180,8 +183,10 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output: Send> + Send + 'scope,
     {
-        let accepted = self.pool.accept(Patience::None);
-        or_hand_back(accepted, future, |accepted, future| self.add_with_handle(accepted, future))
+        match self.pool.accept(Patience::None) {
+            Ok(accepted) => Ok(self.add_with_handle(accepted, future)),
+            Err(refusal) => Err(Rejected { task: future, refusal }),
+        }
     }
 
     fn add_detached<F>(&self, accepted: Accepted<'_>, future: F)
