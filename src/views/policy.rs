@@ -22,7 +22,7 @@ use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
-use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
@@ -92,6 +92,8 @@ pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
     /// A [`Gate`]. Written under the lock.
     gate: AtomicUsize,
+    /// Whether the pool may have had a view so far. Apart from the gate, which changes often.
+    is_used: AtomicBool,
     /// Changes when work becomes eligible, for workers that spin. What decides is the look under
     /// the lock.
     version: Counter,
@@ -104,8 +106,8 @@ struct PolicyState<T> {
     /// How many workers may run now: at most `max_size`. Bounds what workers take, and not who
     /// returns from a region.
     limit: usize,
-    /// Whether the pool may have had a view so far.
-    is_used: bool,
+    /// What the pool's gate was set to.
+    gate: Gate,
     /// By the numbers of their identities.
     views: Numbered<ViewState<T>>,
     /// The views that have queued tasks, but for the default view. The oldest first, as in
@@ -283,10 +285,10 @@ impl<T> PolicyState<T> {
         let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
         // The worker would release a place of the shared capacity.
         let has_work = || self.busy.iter().any(|id| self.view(*id).may_start(true));
-        match self.is_used {
-            false => Gate::Unused,
-            true if is_over || is_paused || !self.awaited.is_empty() || has_work() => Gate::Shut,
-            true => Gate::Open,
+        match self.gate {
+            Gate::Unused => Gate::Unused,
+            _ if is_over || is_paused || !self.awaited.is_empty() || has_work() => Gate::Shut,
+            _ => Gate::Open,
         }
     }
 
@@ -389,11 +391,11 @@ impl<T> DerefMut for Locked<'_, T> {
 
 impl<T> Drop for Locked<'_, T> {
     fn drop(&mut self) {
-        let gate = self.state.gate() as usize;
+        let gate = self.state.gate();
         // Mostly it is the same, and stays in the caches of the workers.
-        if self.gate.load(Ordering::Relaxed) != gate {
+        if mem::replace(&mut self.state.gate, gate) != gate {
             // Release: what precedes a resume precedes the tasks that start beside the open gate.
-            self.gate.store(gate, Ordering::Release);
+            self.gate.store(gate as usize, Ordering::Release);
         }
     }
 }
@@ -406,7 +408,7 @@ impl<T> Policy<T> {
         let state = PolicyState {
             max_size,
             limit: max_size,
-            is_used: false,
+            gate: Gate::Unused,
             views,
             busy: Vec::new(),
             awaited: Vec::new(),
@@ -415,7 +417,8 @@ impl<T> Policy<T> {
             shared: 0,
         };
         let gate = AtomicUsize::new(Gate::Unused as usize);
-        Policy { state: Mutex::new(state), gate, version: Counter::default() }
+        let is_used = AtomicBool::new(false);
+        Policy { state: Mutex::new(state), gate, is_used, version: Counter::default() }
     }
 
     fn lock(&self) -> Locked<'_, T> {
@@ -433,14 +436,20 @@ impl<T> Policy<T> {
     /// Whether the pool may have had a view so far.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        !self.has_gate(Gate::Unused)
+        // Relaxed, here and in the store: for the reasons that `begin_use` gives.
+        self.is_used.load(Ordering::Relaxed)
     }
 
     /// Called before the first view can have a task. A thread that must find such a task is ordered
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
-        self.lock().is_used = true;
+        self.is_used.store(true, Ordering::Relaxed);
+        let state = &mut self.lock().state;
+        if state.gate == Gate::Unused {
+            // The guard shuts or opens it.
+            state.gate = Gate::None;
+        }
     }
 
     /// Adds a view, unless the reserves would leave no worker to the others.

@@ -83,14 +83,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "!self.awaited.is_empty() || has_work() =>"
         => "!self.awaited.is_empty() || (false && has_work()) =>", Model("views::a_kept_place_versus_the_first_task");
     "gate: open although its view is paused", "src/views/policy.rs",
-        "true if is_over || is_paused"
-        => "true if is_over || (false && is_paused)", Unit("policy::tests::the_gate_is_shut");
+        "_ if is_over || is_paused"
+        => "_ if is_over || (false && is_paused)", Unit("policy::tests::the_gate_is_shut");
     "gate: a worker sees a resume without what preceded it", "src/views/policy.rs",
-        "self.gate.store(gate, Ordering::Release);"
-        => "self.gate.store(gate, Ordering::Relaxed);", Model("views::a_kept_place_versus_a_pause");
+        "self.gate.store(gate as usize, Ordering::Release);"
+        => "self.gate.store(gate as usize, Ordering::Relaxed);", Model("views::a_kept_place_versus_a_pause");
     "gate: open although others occupy a reserve", "src/views/policy.rs",
-        "true if is_over || is_paused"
-        => "true if (false && is_over) || is_paused", Unit("policy::tests::the_gate_is_shut");
+        "_ if is_over || is_paused"
+        => "_ if (false && is_over) || is_paused", Unit("policy::tests::the_gate_is_shut");
     "gate: open while a worker waits for a place", "src/views/policy.rs",
         "|| !self.awaited.is_empty() ||"
         => "|| (false && self.awaited.is_empty()) ||", Unit("policy::tests::the_gate_is_shut");
