@@ -737,7 +737,20 @@ fn phases_may_change_what_the_tasks_wait_for() {
         .run(&[locked(500), sleep, locked(500), compute, replies, locked(3_000)].concat());
     assert!(run.millis < 1.3 * all, "{:.0} of {all:.0}, {:?}", run.millis, changes(&run.numbers));
     assert!(run.numbers.last().unwrap().1 <= 64, "{:?}", changes(&run.numbers));
-    // By then the number stands for seconds, as long as the tasks are the same.
-    let run = simulation.run(&[locked(3_000), tasks(2_000, &[Reply(10 * MILLI)])].concat());
-    assert!(run.millis < 3_700.0, "{:.0} ms, {:?}", run.millis, changes(&run.numbers));
+}
+
+/// The number stands while the tasks are the same. By chance it stands beside other tasks, too, and
+/// that for a second at most.
+#[test]
+fn other_tasks_are_found_soon_and_within_a_second_by_chance() {
+    let simulation = Simulation::new(2);
+    let tasks = [locked(3_000), tasks(2_000, &[Reply(10 * MILLI)])].concat();
+    let mut all: Vec<f64> = (0..12)
+        .map(|seed| {
+            fastrand::seed(seed);
+            simulation.run(&tasks).millis
+        })
+        .collect();
+    all.sort_by(f64::total_cmp);
+    assert!(all[5] < 3_700.0 && all[11] < 4_800.0, "{all:.0?}");
 }

@@ -145,5 +145,5 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: the first measurement of a load stands for long", "src/sizing/measured.rs",
         "            state.calm = 0;\n" => "", Unit("measured::tests::measurements_become_rare");
     "controller: a number stands however the tasks change", "src/crew/awake.rs",
-        "(needed..=4.0 * needed).contains(&rate)" => "(0.0..=f64::INFINITY).contains(&rate)", Unit("awake::tests::phases_may_change");
+        "(needed..=4.0 * needed).contains(&rate)" => "(0.0..=f64::INFINITY).contains(&rate)", Unit("awake::tests::other_tasks_are_found");
 };
