@@ -11,7 +11,7 @@ use crate::growth::Growth;
 use crate::observe::{Hooks, Observe, Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::{Bounded, Config, EAGER, Growing, Shared, Wrap};
+use crate::sched::{Bounded, Config, EAGER, Growing, Shared};
 use crate::sizing::measured::MEASURED;
 use crate::sizing::stall::stalled;
 use crate::submit::bounded;
@@ -97,7 +97,6 @@ pub struct Builder {
     keep_alive: Option<Duration>,
     max_blocked: Option<usize>,
     bounded: Option<Bounded>,
-    wrap: Wrap,
     max_tasks_per_worker: Option<usize>,
     stack_size: Option<usize>,
     growth: Option<Growth>,
@@ -593,7 +592,7 @@ impl Builder {
     }
 
     pub(crate) fn observe(mut self, observer: Arc<dyn Observe>) -> Self {
-        enable_wrapping(&self.wrap);
+        enable_wrapping();
         self.hooks.observers.push(observer);
         self
     }
@@ -614,7 +613,7 @@ impl Builder {
     /// assert!(pool.report().is_some());
     /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
-        enable_wrapping(&self.wrap);
+        enable_wrapping();
         self.stall_after = self.stall_after.filter(|_| tracks);
         let tracker = self.hooks.tracker.take();
         self.hooks.tracker = tracks.then(|| tracker.unwrap_or_else(|| Tracker::factory(None)));
@@ -667,7 +666,7 @@ impl Builder {
     {
         let hook = Contained::new(hook);
         let hook = Arc::new(move |report: &Report| hook.get()(report));
-        enable_wrapping(&self.wrap);
+        enable_wrapping();
         self.hooks.tracker = Some(Tracker::factory(Some(Watch { after, hook })));
         self.stall_after = Some(after);
         self.look_for_stalls = Some(Shared::look_for_stalls);
@@ -748,7 +747,6 @@ impl Builder {
         let config = Config {
             name,
             bounded: self.bounded,
-            wrap: self.wrap,
             max_tasks_per_worker: self.max_tasks_per_worker,
             stack_size: self.stack_size.unwrap_or_else(default_stack_size),
             growing,

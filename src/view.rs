@@ -262,7 +262,7 @@ impl View {
         &self,
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), BuildError> {
-        enable_wrapping(&self.shared().config.wrap);
+        enable_wrapping();
         self.inner().queue_timeout.set(timeout.into())
     }
 }
@@ -493,7 +493,7 @@ impl ViewBuilder {
     /// assert_eq!(requests.stats().expired, 1);
     /// ```
     pub fn queue_timeout(mut self, timeout: Duration) -> Self {
-        enable_wrapping(&self.pool.shared().config.wrap);
+        enable_wrapping();
         self.queue_timeout = Some(timeout);
         self
     }

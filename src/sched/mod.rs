@@ -44,5 +44,5 @@ pub(crate) use place::Below;
 pub(crate) use poll_wait::{PollWait, may_block_own};
 pub(crate) use region::{Dependency, NO_LIMIT, OutsideOfRegion, Region, has_passed, wait_for};
 pub(crate) use route::{Origin, OwnedRoute, Route, TaskRoute};
-pub(crate) use shared::{Bounded, Config, EAGER, Growing, Shared, Wrap};
+pub(crate) use shared::{Bounded, Config, EAGER, Growing, Shared};
 pub(crate) use trampoline::{off_trampoline, trampoline};

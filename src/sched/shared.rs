@@ -3,7 +3,7 @@
 use std::any::Any;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing
 // happens under it.
-use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
@@ -13,7 +13,6 @@ use crate::flight::{InFlight, OwnWaits, Permits, Status};
 use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
 use crate::observe::{Event, Hooks, Observe};
 use crate::queue::Queue;
-use crate::sched::route::{Route, TaskRoute};
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
@@ -46,20 +45,19 @@ pub(crate) const EAGER: Growing = Growing { delay: None, ask: |_, _| (), look: |
 pub(crate) struct Bounded {
     pub(crate) capacity: usize,
     pub(crate) permits: fn(usize) -> Box<dyn Permits>,
-    /// Waits for a permit until the deadline. Returns whether the submitter has one.
-    pub(crate) wait: fn(Route<'_>, &dyn Permits, Option<Instant>) -> bool,
+    /// Waits until the deadline. Returns whether the submitter has a permit.
+    pub(crate) wait: WaitForPermit,
 }
 
-/// Wraps the job of a closure without a handle that expires or has an attachment. Set by what gives
-/// tasks of the pool either, before any has it: a program without does not contain the function.
-pub(crate) type Wrap = OnceLock<fn(Job, TaskRoute) -> Job>;
+/// Waits for a permit, for a task of the view.
+type WaitForPermit =
+    fn(&Arc<Shared>, Option<&Arc<ViewCore>>, &dyn Permits, Option<Instant>) -> bool;
 
 /// The settings that a pool keeps for its whole life.
 #[derive(Debug)]
 pub(crate) struct Config {
     pub(crate) name: String,
     pub(crate) bounded: Option<Bounded>,
-    pub(crate) wrap: Wrap,
     pub(crate) max_tasks_per_worker: Option<usize>,
     pub(crate) stack_size: usize,
     pub(crate) growing: Growing,

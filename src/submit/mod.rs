@@ -83,7 +83,9 @@ pub(crate) fn bounded(capacity: usize) -> Bounded {
     Bounded {
         capacity,
         permits: |capacity| Box::new(Capacity::new(capacity)),
-        wait: |route, capacity, deadline| route.wait_for_permit(capacity, deadline),
+        wait: |shared, view, capacity, deadline| {
+            Route { shared, view }.wait_for_permit(capacity, deadline)
+        },
     }
 }
 
@@ -314,7 +316,9 @@ impl<'a> Route<'a> {
     /// Acquires a permit of a bounded queue. Waits for one as long as `patience` allows.
     fn acquire_permit(self, capacity: &dyn Permits, patience: Patience) -> Result<(), Refusal> {
         let bounded = self.shared.config.bounded;
-        let wait = |deadline| bounded.is_some_and(|it| (it.wait)(self, capacity, deadline));
+        let wait = |deadline| {
+            bounded.is_some_and(|it| (it.wait)(self.shared, self.view, capacity, deadline))
+        };
         let is_acquired = capacity.try_acquire(&self.shared.sizes)
             || match patience {
                 Patience::None => false,

@@ -20,10 +20,10 @@ use std::future::{Future, poll_fn};
 use std::mem::{self, ManuallyDrop};
 use std::pin::{Pin, pin};
 use std::ptr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{CallerMark, Dependency, Route, TaskRoute, Wrap, mark_caller, wait_for};
+use crate::sched::{CallerMark, Dependency, Route, TaskRoute, mark_caller, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
@@ -59,18 +59,23 @@ impl Sink<Outcome> for Unwrapped {
     }
 }
 
-/// Enables a pool to wrap jobs, for tasks that expire or have attachments.
-pub(crate) fn enable_wrapping(wrap: &Wrap) {
-    wrap.get_or_init(|| Job::wrapped);
+/// [`Job::wrapped`]. A program whose tasks neither expire nor have attachments sets no function
+/// here, and so does not contain it.
+static WRAP: OnceLock<fn(Job, TaskRoute) -> Job> = OnceLock::new();
+
+/// Called by what lets tasks expire, or gives them attachments, before any task has either.
+pub(crate) fn enable_wrapping() {
+    WRAP.get_or_init(|| Job::wrapped);
 }
 
 impl Job {
     /// Wraps the job of a closure without a handle if it expires, or has an attachment.
     #[inline]
     pub(crate) fn with_route(self, own: TaskRoute) -> Self {
-        let Some(route) = own.route() else { return self };
-        let wrap = route.shared.config.wrap.get().expect("set before a task had a route");
-        wrap(self, own)
+        if own.route().is_none() {
+            return self;
+        }
+        WRAP.get().expect("set before a task had a route")(self, own)
     }
 
     /// Not inlined, so that the job of most tasks is not copied: the CPU waits when it reads what

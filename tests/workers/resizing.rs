@@ -1,5 +1,5 @@
 //! The sizes and the keep-alive of a pool that works are changed: at once, in both directions, and
-//! without interrupting anybody.
+//! without interrupting tasks.
 
 use crate::common;
 

@@ -53,9 +53,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        replace_task(Some(task));\n        let mut outcome = job.run_in_place();\n        let ended = replace_task(None).and_then(|task| task.view);"
         => "        let mut outcome = job.run_in_place();\n        let ended = Some(task).and_then(|task| task.view);", Test("workers", "a_task_of_a_view_sees_the_view");
     "context: closures have none", "src/builder.rs",
-        "        enable_wrapping(&self.wrap);\n        self.hooks.observers" => "        self.hooks.observers", Test("workers", "task_context::");
+        "        enable_wrapping();\n        self.hooks.observers" => "        self.hooks.observers", Test("workers", "task_context::");
     "expiry: a timeout that is set later ends the submitter", "src/view.rs",
-        "        enable_wrapping(&self.shared().config.wrap);\n" => "", Test("views", "another_queue_timeout");
+        "        enable_wrapping();\n        self.inner()" => "        self.inner()", Test("views", "another_queue_timeout");
     "context: that of an ended future stays until its last waker is dropped", "src/observe/observer.rs",
         "        let context = self.0.lock().take();\n"
         => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("workers", "is_dropped_when_its_future_ends");
