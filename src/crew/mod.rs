@@ -1,6 +1,6 @@
 //! Which workers exist, sleep and run, and how many may.
 //!
-//! It knows `sync` and `task`. Others use
+//! Others use
 //!
 //! - `Counts`, the word of all workers: a change that others rely on returns a `MustLook` or
 //!   a `Search`;

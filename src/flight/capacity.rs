@@ -57,7 +57,8 @@ pub(crate) struct Capacity {
 /// The first entries of tasks that lie in a queue without their tasks.
 #[derive(Default)]
 struct Stale {
-    /// Below zero while a thread that has taken an entry is faster than the one that has left it.
+    /// Below zero while a thread that has taken an entry is faster than the one that has left it,
+    /// which then keeps no permit for it.
     entries: isize,
     /// Permits that cancelled tasks have left to their entries: at most one for each.
     permits: usize,

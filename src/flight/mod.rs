@@ -1,6 +1,6 @@
 //! Which tasks are accepted and have not ended.
 //!
-//! It knows `sync`, `task` and, for the limit of permits, `crew`. Others use
+//! Others use
 //!
 //! - `InFlight`: accept, finish and close, in one word, and the wait until it is quiet;
 //! - `Capacity`: the permits of a bounded queue, and the submitters that wait for them. `Permits` is

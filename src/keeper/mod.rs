@@ -1,7 +1,6 @@
 //! What is due at a certain time: the jobs of the keeper, and what it saw when it last looked.
 //!
-//! It knows `sync` and, for what a measurement finds, `crew`. What the jobs do stands in `sched`
-//! and `sizing`. Others use
+//! What the jobs do stands in `sched` and `sizing`. Others use
 //!
 //! - `Keeper`: `ask` for a job at a time; its state under a lock, for the threads that do the jobs;
 //! - `Deadlines`: what expires at a certain time;

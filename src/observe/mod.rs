@@ -1,6 +1,6 @@
 //! What a pool tells its user.
 //!
-//! It knows `sync`, `task`, `crew`, `thread` and `keeper`. Others use
+//! Others use
 //!
 //! - `Hooks`, the user's functions, and `Event`, what they are told;
 //! - `Observe`, what the pool tells of each task, to the `Tracker` of reports and to integrations.

@@ -1,8 +1,7 @@
 //! The scheduler of one pool: which worker runs, and what it runs next.
 //!
-//! It knows all rooms below it: `sync`, `queue`, `task`, `crew`, `thread`, `flight`, `keeper`,
-//! `observe` and `views`. The right to run (blocked workers, places) and the threads (starting,
-//! leaving) are parts of this room: both change the state of the whole pool. Others use
+//! The right to run (blocked workers, places) and the threads (starting, leaving) are parts of this
+//! room: both change the state of the whole pool. Others use
 //!
 //! - `Shared`, the state of a pool, and `Config`;
 //! - `Route`: where a task goes; `OwnedRoute`, `TaskRoute` and `Origin` keep that;

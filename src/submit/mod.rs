@@ -15,9 +15,6 @@
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
 //! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
 //! that was accepted before is queued by [`Route::requeue`].
-//!
-//! This room knows `sync`, `queue`, `task`, `crew`, `flight`, `views` and
-//! `sched`.
 
 mod caller;
 mod reserve;

@@ -1,7 +1,6 @@
 //! What the calling thread is: a worker of which pool, inside which executor, with how much stack.
 //!
-//! It knows `sync` and, for the key of a worker's thread, `crew`. What needs more than that stands
-//! in `sched/context.rs`. Others use
+//! What needs more than a thread's identity stands in `sched/context.rs`. Others use
 //!
 //! - `identity`, `set_identity`: which worker of which pool (`PoolId`) the thread is;
 //! - `begin_worker`, `nest`, `may_nest`: whether an awaited task may run on its stack;

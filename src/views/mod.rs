@@ -1,6 +1,6 @@
 //! Views: which one's task is taken next, and how many workers may run tasks of each.
 //!
-//! It knows `sync`, `queue`, `task`, `crew` and `flight`. Others use
+//! Others use
 //!
 //! - `Policy`: push, take, and the places of workers, under one lock;
 //! - `ViewCore`: what the handles and tasks of a view share; `ViewHandle` keeps its reserve.

@@ -1,7 +1,7 @@
 //! Futures that are tasks, and the waits for them: how they are polled, claimed and driven to their
 //! end.
 //!
-//! It knows `sync`, `task`, `waker`, `thread`, `flight`, `sched` and `submit`. Others use
+//! Others use
 //!
 //! - `FutureTask` and `Call`: the task of a future, and of a closure with a handle;
 //! - `enable_wrapping`: called by what makes closures without a handle expire, or observes them;
