@@ -144,13 +144,8 @@ impl Shared {
         if let Some(pause) = pause {
             self.keeper.ask(job, Instant::now() + pause);
         }
-        // Race 27: asked for first. A worker that waits for a permit is queued, then looks too.
-        self.admit_if_starved();
-    }
-
-    /// If a thread for queued tasks was refused and no worker is runnable, no permit would become
-    /// free: grants one over the limit to a worker that waits for it.
-    pub(crate) fn admit_if_starved(&self) {
+        // Race 27: without a runnable worker no permit would become free. A worker that waits for
+        // one is queued, then counts as blocked, then looks.
         if let Some(capacity) = &self.capacity {
             if self.keeper.is_starved() && self.counts.load().runnable() == 0 {
                 capacity.grant_over_limit(&self.sizes);

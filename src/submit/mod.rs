@@ -367,9 +367,7 @@ impl<'a> Route<'a> {
         let shared = self.shared;
         let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
         let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, &is_closed);
-        // Race 27: queued first. Most workers count as blocked later, and look then.
-        shared.admit_if_starved();
-        // Race 42: queued first too. The keeper ends a request for a measurement, fences, and looks
+        // Race 42: queued first. The keeper ends a request for a measurement, fences, and looks
         // whether a submitter waits.
         fence(Ordering::SeqCst);
         shared.ask_if_all_run(shared.counts.load());

@@ -33,7 +33,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "_ => is_hook_of(pool) && false,", Test("async_code", "a_hook_that_blocks_on_capacity");
     "capacity: a hook that submits waits for it", "src/submit/mod.rs",
         "        if context::is_hook_of(shared.id()) {\n"
-        => "        if false {\n", Test("async_code", "on_the_keeper");
+        => "        if false {\n", Test("async_code", "a_hook_on_a_submitter_exceeds");
     "permit: a hook counts as the waker below it", "src/sched/poll_wait.rs",
         "Poller::Waker if !is_outside_of_worker()"
         => "Poller::Waker", Test("async_code", "a_hook_below_a_waker");
