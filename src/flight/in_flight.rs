@@ -6,6 +6,15 @@
 //! word makes acceptance and closing one atomic decision: a task is accepted before the close and
 //! counted, or it is rejected (law 8, race 10). The pool is *quiet* at a count of zero (law 3).
 //!
+//! In flight, and yet in no queue, are:
+//!
+//! - a task that runs, and one that its submitter is about to queue;
+//! - a future that is pending (`task/pending.rs`);
+//! - a task that waits for a slot of its group (`group/state.rs`);
+//! - a task of a scope or group: the queue holds an entry for it (`task/unstarted.rs`);
+//! - a permit, for the task that its owner will submit (`submit/reserve.rs`);
+//! - the credit of a worker (race 20).
+//!
 //! # Orderings
 //! All changes are read-modify-writes, so they form one release sequence. [`InFlight::finish`]
 //! releases what the tasks wrote. A thread that acquires a count of zero sees all of it.

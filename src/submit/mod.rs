@@ -15,6 +15,13 @@
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
 //! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
 //! that was accepted before is queued by [`Route::requeue`].
+//!
+//! A submission runs this code of the user on its own thread, under no lock:
+//!
+//! - what an observer does in `submitted`, once for each accepted task, also for one that waits for
+//!   a slot (`sched/attach.rs`);
+//! - the hook that names a thread, and the subscriber of events, if the submission starts a thread;
+//! - the destructor of a task that is dropped, and the task itself in place of a refused thread.
 
 mod caller;
 mod reserve;
