@@ -142,7 +142,7 @@ impl<T> JoinHandle<T> {
     /// type.
     #[inline(never)]
     pub(crate) fn new(route: Route<'_>, expiry: Option<&Arc<Expiry>>) -> (Promise<T>, Self) {
-        let (promise, receiver) = Promise::new();
+        let (promise, receiver) = oneshot::channel();
         let mailbox = Mutex::new(Mailbox { receiver: Some(receiver), delivered: None });
         (promise, JoinHandle { mailbox, task: None, origin: route.origin(expiry.cloned()) })
     }

@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::Weak;
 
-use crate::sync::unwind::{Payload, contain, discard};
+use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::closure::{Closure, ClosureOr};
 use crate::task::promise::Promise;
 
@@ -317,7 +317,10 @@ impl<R: Send + 'static> Sink<R> for Promise<R> {
 #[inline(never)]
 pub(crate) fn settle<R>(promise: Promise<R>, result: Result<R, Payload>) -> Outcome {
     let panicked = result.is_err();
-    match promise.settle(result) {
+    let mut refused = None;
+    // Contained: this may call the waker of a foreign executor that polls the handle.
+    quietly(|| refused = promise.send(result).err());
+    match refused {
         Some(Ok(value)) => discard(value),
         Some(Err(payload)) => return Outcome::Panicked(Some(payload)),
         None if panicked => return Outcome::Panicked(None),

@@ -5,7 +5,7 @@
 
 use futures_channel::oneshot;
 
-use crate::sync::unwind::{Payload, quietly};
+use crate::sync::unwind::Payload;
 
 /// A group, in which tasks wait for a slot.
 pub(crate) trait SlotQueue: Send + Sync {
@@ -14,25 +14,8 @@ pub(crate) trait SlotQueue: Send + Sync {
     fn leave(&self, task: *const ());
 }
 
+/// The task's end: settle it with the result, or drop it to resolve the handle to cancelled.
+pub(crate) type Promise<T> = oneshot::Sender<Result<T, Payload>>;
+
 /// The handle's end of a [`Promise`].
 pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
-
-/// The task's end: settle it with the result, or drop it to resolve the handle to cancelled.
-pub(crate) struct Promise<T>(oneshot::Sender<Result<T, Payload>>);
-
-impl<T> Promise<T> {
-    /// Not inlined: many tasks have results of one type.
-    #[inline(never)]
-    pub(crate) fn new() -> (Self, Receiver<T>) {
-        let (sender, receiver) = oneshot::channel();
-        (Promise(sender), receiver)
-    }
-
-    /// Delivers the result, or returns it if the handle is gone. Contains panics, since this may
-    /// call the waker of a foreign executor that polls the handle.
-    pub(crate) fn settle(self, result: Result<T, Payload>) -> Option<Result<T, Payload>> {
-        let mut refused = None;
-        quietly(|| refused = self.0.send(result).err());
-        refused
-    }
-}

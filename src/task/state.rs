@@ -43,7 +43,7 @@
 //! taken the future it never is again.
 //!
 //! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain
-//! store: no other thread has access. Every other transition but [`add_waker`](State::add_waker) is
+//! store: no other thread has access. Every other transition but [`add_waker`](Header::add_waker) is
 //! a read-modify-write that acquires and releases, even a wake that changes nothing. So the poll
 //! that a wake leads to sees what the waker's thread wrote before the wake.
 //!
@@ -53,8 +53,12 @@
     allow(dead_code, reason = "only a future that was spawned has wakers")
 )]
 
-use crate::sync::{AtomicU32, Ordering, latest};
-use crate::task::job::Moment;
+use std::sync::atomic;
+use std::task::Waker;
+
+use crate::sync::{AtomicU32, Mutex, Ordering, latest};
+use crate::task::job::{Action, Moment};
+use crate::task::pending::PendingKey;
 
 const IDLE: u32 = 0;
 const SCHEDULED: u32 = 1;
@@ -67,25 +71,40 @@ const HAS_LEFT: u32 = 64;
 const HAS_ENTRY: u32 = 128;
 const ONE_WAKER: u32 = 256;
 
-/// The bits that [`State::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and
+/// The bits that [`Header::update`] changes. `FRESH` and `HAS_ENTRY` belong to the first entry, and
 /// `HAS_LEFT` comes last.
 const STATE: u32 = 15;
 
-/// See the [module's documentation](self).
-pub(super) struct State {
+/// The state word, and what else of a [cell](super::future_cell) does not depend on the type of the
+/// future. Its methods are compiled once, those of the cell for each future.
+#[repr(C)]
+pub(crate) struct Header {
+    /// Woken when the future is cancelled ([`listen`](Self::listen)). In a box, because it is rare.
+    listener: Mutex<Option<Box<Waker>>>,
     word: AtomicU32,
+    /// The key among the pending futures, or zero. Only the owner uses it. Atomic, since any thread
+    /// may borrow the header. Here it fits behind the word.
+    pending_key: atomic::AtomicU32,
 }
+
+/// Owns the future of the cell with this header, which has not ended. Does not depend on the type
+/// of the future, like the header. Made by the transitions to `RUNNING` alone.
+#[must_use]
+pub(crate) struct FutureOwner<'a>(pub(super) &'a Header);
+
+/// The reference to the task that the owner of an idle future has forgotten. Made by the
+/// transitions from `IDLE` alone.
+#[must_use]
+pub(crate) struct Left<'a>(pub(super) &'a Header);
 
 /// What a thread has that has taken, claimed or cancelled a future.
 #[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
-    /// The caller owns the future, and polls it.
-    ToPoll,
-    /// The caller owns the future, and drops it.
-    ToDrop(Moment),
-    /// The caller has cancelled the future, and owns it. It was in no queue.
-    Idle,
+pub(crate) enum Taken<'a> {
+    ToPoll(FutureOwner<'a>),
+    /// The future was cancelled.
+    ToDrop(FutureOwner<'a>, Moment),
+    /// The caller has cancelled the future, which waited for a wake, and was in no queue.
+    Idle(FutureOwner<'a>, Left<'a>),
     /// The caller does not own the future: the entry is stale, or the future was withdrawn, is
     /// running, was polled or cancelled before, or has ended.
     Nothing,
@@ -114,10 +133,14 @@ pub(crate) enum WakerDropped {
     Free,
 }
 
-impl State {
-    /// The state of a new future, which is about to be pushed for the first time.
+impl Header {
+    /// The header of a new future, which is about to be pushed for the first time.
     pub(super) fn new() -> Self {
-        State { word: AtomicU32::new(SCHEDULED | FRESH | HAS_ENTRY) }
+        Header {
+            listener: Mutex::new(None),
+            word: AtomicU32::new(SCHEDULED | FRESH | HAS_ENTRY),
+            pending_key: atomic::AtomicU32::new(0),
+        }
     }
 
     /// Changes the word, unless `next` returns `None`. Returns the word before.
@@ -139,7 +162,7 @@ impl State {
     /// queued, its owner queues it after the poll, or it has ended.
     #[must_use]
     #[inline]
-    pub(super) fn transition_to_scheduled(&self) -> bool {
+    pub(crate) fn transition_to_scheduled(&self) -> bool {
         let before = self.update(|now| match now {
             IDLE => SCHEDULED,
             RUNNING => NOTIFIED,
@@ -148,32 +171,41 @@ impl State {
         before == IDLE
     }
 
+    /// Takes the future, unless the entry is stale, or the future cannot be claimed: it was polled,
+    /// cancelled or withdrawn before.
+    #[inline]
+    pub(crate) fn take(&self, action: Action) -> Taken<'_> {
+        match action {
+            Action::Run => self.transition_to_running_first(),
+            // The entry stays in the queue, stale, as after a cancellation.
+            Action::RunAwaited => self.transition_to_claimed(),
+            Action::Cancel => self.transition_to_dropping(),
+            Action::RunWoken | Action::RunWithdrawn | Action::Abandon => {
+                self.transition_from_scheduled(taken)
+            }
+        }
+    }
+
     /// Takes the future of a first entry that was taken from the queue.
     #[inline]
-    pub(super) fn transition_to_running_first(&self) -> Taken {
+    fn transition_to_running_first(&self) -> Taken<'_> {
         let next = |now| taken(now).filter(|_| !is_first_stale(now));
         self.transition_from_scheduled(|now| next(now).map(|next| next & !(FRESH | HAS_ENTRY)))
     }
 
-    /// Takes the future of another entry that was taken from the queue: that of a woken or
-    /// withdrawn future.
-    #[inline]
-    pub(super) fn transition_to_running(&self) -> Taken {
-        self.transition_from_scheduled(taken)
-    }
-
+    /// Takes the future of an entry that was taken from the queue.
     #[inline(always)]
-    fn transition_from_scheduled(&self, next: impl FnMut(u32) -> Option<u32>) -> Taken {
+    fn transition_from_scheduled(&self, next: impl FnMut(u32) -> Option<u32>) -> Taken<'_> {
         match self.change(next) {
-            Ok(before) if before & CANCELLED == 0 => Taken::ToPoll,
-            Ok(_) => Taken::ToDrop(Moment::Taken),
+            Ok(before) if before & CANCELLED == 0 => Taken::ToPoll(FutureOwner(self)),
+            Ok(_) => Taken::ToDrop(FutureOwner(self), Moment::Taken),
             Err(_) => Taken::Nothing,
         }
     }
 
     /// Cancels the future, and takes it if no thread runs it: the owner of a running one drops it
     /// after the poll, unless that is ready. One that was withdrawn is left as it is.
-    pub(super) fn transition_to_dropping(&self) -> Taken {
+    fn transition_to_dropping(&self) -> Taken<'_> {
         let change = |now: u32| match now & STATE & !CANCELLED {
             _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,
             IDLE => Some(now - IDLE + RUNNING),
@@ -184,27 +216,31 @@ impl State {
         match self.change(|now| change(now).map(|next| next | CANCELLED)) {
             Err(_) => Taken::Nothing,
             Ok(before) => match before & STATE & !CANCELLED {
-                IDLE => Taken::Idle,
-                SCHEDULED => Taken::ToDrop(Moment::TakenFromQueue { is_new: before & FRESH != 0 }),
+                IDLE => Taken::Idle(FutureOwner(self), Left(self)),
+                SCHEDULED => {
+                    let is_new = before & FRESH != 0;
+                    Taken::ToDrop(FutureOwner(self), Moment::TakenFromQueue { is_new })
+                }
                 _ => Taken::Nothing,
             },
         }
     }
 
     /// Claims a fresh future, whose entry is stale then.
-    pub(super) fn transition_to_claimed(&self) -> Taken {
+    fn transition_to_claimed(&self) -> Taken<'_> {
         let fresh = SCHEDULED | FRESH | HAS_ENTRY;
         // AcqRel: see the module's documentation. Relaxed on failure: the caller touches nothing.
         match self.word.compare_exchange(fresh, RUNNING, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => Taken::ToPoll,
+            Ok(_) => Taken::ToPoll(FutureOwner(self)),
             Err(_) => Taken::Nothing,
         }
     }
 
-    /// Lets no thread claim a future any more that has not been polled. Returns `false` if it was
-    /// polled, claimed or cancelled before.
+    /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from
+    /// its group's line for a slot, and gives it back: no thread may claim it any more. Returns
+    /// `false` if the future was polled, claimed or cancelled before.
     #[must_use]
-    pub(super) fn transition_to_withdrawn(&self) -> bool {
+    pub(crate) fn transition_to_withdrawn(&self) -> bool {
         let withdrawn = SCHEDULED | HAS_ENTRY;
         self.change(|now| (now & !FRESH == withdrawn).then_some(withdrawn)).is_ok()
     }
@@ -225,7 +261,7 @@ impl State {
 
     /// Counts one more waker. The caller polls the future, or has another waker.
     #[inline]
-    pub(super) fn add_waker(&self) {
+    pub(crate) fn add_waker(&self) {
         // Relaxed: as a reference count. The caller's access keeps the task meanwhile.
         if is_full(self.word.fetch_add(ONE_WAKER, Ordering::Relaxed)) {
             self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);
@@ -235,7 +271,7 @@ impl State {
     /// Counts one waker less. The caller does not use the task any more, unless the outcome gives
     /// it a reference.
     #[inline]
-    pub(super) fn remove_waker(&self) -> WakerDropped {
+    pub(crate) fn remove_waker(&self) -> WakerDropped {
         let change = |now: u32| {
             let rest = if is_full(now) { return None } else { now - ONE_WAKER };
             // Race 46: together, so that no thread takes an idle future without wakers before it is
@@ -253,7 +289,7 @@ impl State {
     /// future, and does not use the task any more. Returns `false` if it keeps the reference.
     #[must_use]
     #[inline]
-    pub(super) fn leave_to_wakers(&self) -> bool {
+    pub(crate) fn leave_to_wakers(&self) -> bool {
         // Acquire: what other threads did through their wakers comes before the caller frees the
         // task. Without a waker there will be none. Otherwise the last one of them sees `HAS_LEFT`,
         // or this sees that there is none.
@@ -266,16 +302,44 @@ impl State {
         latest!(self.word) >= ONE_WAKER
     }
 
-    /// Cancels the future, which its owner drops. Returns whether the caller submits it: it was
-    /// idle.
+    /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen).
+    /// Returns whether the caller must submit the task, by this reference: it was idle.
     #[must_use]
-    pub(super) fn transition_to_cancelled(&self) -> bool {
+    pub(crate) fn cancel(&self) -> Option<Left<'_>> {
         let before = self.update(|now| match now {
             IDLE | SCHEDULED => SCHEDULED | CANCELLED,
             RUNNING | NOTIFIED => now | CANCELLED,
             other => other,
         });
-        before == IDLE
+        if let Some(waker) = &*self.listener.lock() {
+            waker.wake_by_ref();
+        }
+        (before == IDLE).then_some(Left(self))
+    }
+
+    /// Registers `waker`, in place of an earlier one, to be woken when the future is cancelled.
+    /// Returns whether it is cancelled already. For the future's owner.
+    pub(crate) fn listen(&self, waker: &Waker) -> bool {
+        // Register, then check. A canceller changes the state first and then reads the waker, so
+        // one sees the other.
+        let mut listener = self.listener.lock();
+        if !listener.as_ref().is_some_and(|known| known.will_wake(waker)) {
+            *listener = Some(Box::new(waker.clone()));
+        }
+        drop(listener);
+        self.is_cancelled()
+    }
+
+    /// Returns the key among the pending futures, if it was set. For the future's owner.
+    #[inline]
+    pub(crate) fn pending_key(&self) -> Option<PendingKey> {
+        // Relaxed, here and below: the state orders one owner after the other.
+        PendingKey::new(self.pending_key.load(atomic::Ordering::Relaxed))
+    }
+
+    /// For the future's owner.
+    pub(crate) fn set_pending_key(&self, key: PendingKey) {
+        self.pending_key.store(key.get(), atomic::Ordering::Relaxed);
     }
 
     /// Ends the future. Only for its owner, who is the last one.
@@ -285,7 +349,7 @@ impl State {
 
     /// Whether the first entry is stale, for a thread that has that entry.
     #[must_use]
-    pub(super) fn is_first_stale(&self) -> bool {
+    pub(crate) fn is_first_stale(&self) -> bool {
         // Relaxed: the caller touches nothing of the future. An entry that is stale stays so.
         is_first_stale(self.word.load(Ordering::Relaxed))
     }
@@ -330,13 +394,13 @@ fn is_abandoned(now: u32) -> bool {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use super::{State, Taken, TransitionToIdle};
+    use super::{Header, Taken, TransitionToIdle};
 
     #[test]
     fn the_entry_of_a_claimed_future_stays_stale() {
-        let state = State::new();
+        let state = Header::new();
         assert!(!state.is_first_stale());
-        assert_eq!(state.transition_to_claimed(), Taken::ToPoll);
+        assert!(matches!(state.transition_to_claimed(), Taken::ToPoll(_)));
         state.add_waker();
         assert!(state.is_first_stale(), "its waiter polls it");
         // Woken meanwhile, so it is queued again, by another entry.

@@ -23,18 +23,16 @@ use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{CallerMark, Dependency, Route, TaskRoute, mark_caller, wait_for};
+use crate::sched::{Dependency, TaskRoute, mark_caller, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
 use crate::task::closure::Closure;
-use crate::task::future_cell::{
-    Ended, FutureCell, FutureOwner, Header, Left, TakenFuture, Wakeable,
-};
+use crate::task::future_cell::{Ended, FutureCell, Wakeable};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
-use crate::task::state::TransitionToIdle;
+use crate::task::state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
 #[cfg(feature = "async")]
 use crate::waker::lend_waker;
 
@@ -238,16 +236,16 @@ fn drive<'a>(
 ) -> Driven<'a> {
     let _own = OwnTask::begin(header);
     let (owner, moment, polls) = match header.take(action) {
-        TakenFuture::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
-        TakenFuture::ToDrop(owner, moment) => (owner, moment, false),
-        TakenFuture::Idle(owner, left) => {
+        Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
+        Taken::ToDrop(owner, moment) => (owner, moment, false),
+        Taken::Idle(owner, left) => {
             if let Some(begin) = begin {
                 begin(Moment::Taken);
             }
             future.end(owner, outcome);
             return Driven::EndedIdle(left);
         }
-        TakenFuture::Nothing => return Driven::Skipped,
+        Taken::Nothing => return Driven::Skipped,
     };
     if let Some(begin) = begin {
         begin(moment);
@@ -417,7 +415,7 @@ where
     }
 
     fn withdraw(&self, is_new: bool) -> Withdrawal {
-        let is_withdrawn = is_new && self.cell.header().withdraw();
+        let is_withdrawn = is_new && self.cell.header().transition_to_withdrawn();
         if is_withdrawn { Withdrawal::HandBack } else { Withdrawal::Cancel }
     }
 
@@ -451,36 +449,26 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     fn drop(&mut self) {
         self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
-            // Without drop glue here, for each type. `end` contains panics.
-            let _own = OwnTask::begin(cell.header());
-            let mut last = ManuallyDrop::new(LastEnd::begin(cell.shared()));
-            end(cell, owner, None, &mut last.outcome);
-            ManuallyDrop::into_inner(last).finish();
+            let end = &|owner, outcome: &mut _| end(cell, owner, None, outcome);
+            end_last(cell.header(), owner, cell.shared(), end);
         }
     }
 }
 
-/// The end of a future by the last reference. The future was in flight until now.
-struct LastEnd<'a> {
-    route: Option<Route<'a>>,
-    /// Keeps the future's destructor from joining the pool, which would wait for itself.
-    mark: Option<CallerMark<'a>>,
-    outcome: Outcome,
-}
-
-impl<'a> LastEnd<'a> {
-    #[inline(never)]
-    fn begin(route: &'a TaskRoute) -> Self {
-        let route = route.route();
-        let mark = route.map(|route| mark_caller(route.shared, route.view));
-        LastEnd { route, mark, outcome: Outcome::Skipped }
-    }
-
-    #[inline(never)]
-    fn finish(self) {
-        drop(self.outcome);
-        if let Some(route) = self.route {
-            route.cancelled_on_caller(self.mark);
-        }
+/// Ends a future by the last reference. It was in flight until now.
+#[inline(never)]
+fn end_last<'a>(
+    header: &Header,
+    owner: FutureOwner<'a>,
+    route: &TaskRoute,
+    end: &dyn Fn(FutureOwner<'a>, &mut Outcome),
+) {
+    let _own = OwnTask::begin(header);
+    let route = route.route();
+    // Keeps the future's destructor from joining the pool, which would wait for itself.
+    let mark = route.map(|route| mark_caller(route.shared, route.view));
+    end(owner, &mut Outcome::Skipped);
+    if let Some(route) = route {
+        route.cancelled_on_caller(mark);
     }
 }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{
-    Action, Ended, FutureCell, FutureOwner, PendingKey, TakenFuture, TransitionToIdle, WakerDropped,
-};
+use super::{Ended, FutureCell, FutureOwner, PendingKey, TransitionToIdle};
 use crate::sync::unwind::{contain, discard};
+use crate::task::job::Action;
+use crate::task::state::{Taken, WakerDropped};
 
 /// Stands in for a future or the rest of the contents, and counts its drops.
 struct Part<'a>(&'a Cell<usize>);
@@ -51,8 +51,8 @@ impl Drops {
 #[track_caller]
 fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
     match cell.header().take(Action::RunWoken) {
-        TakenFuture::ToPoll(owner) => owner,
-        TakenFuture::ToDrop(..) | TakenFuture::Idle(..) | TakenFuture::Nothing => {
+        Taken::ToPoll(owner) => owner,
+        Taken::ToDrop(..) | Taken::Idle(..) | Taken::Nothing => {
             panic!("it is not cancelled")
         }
     }
@@ -61,8 +61,8 @@ fn to_poll<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
 #[track_caller]
 fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
     match cell.header().take(Action::RunWoken) {
-        TakenFuture::ToDrop(owner, _) => owner,
-        TakenFuture::ToPoll(_) | TakenFuture::Idle(..) | TakenFuture::Nothing => {
+        Taken::ToDrop(owner, _) => owner,
+        Taken::ToPoll(_) | Taken::Idle(..) | Taken::Nothing => {
             panic!("it is cancelled")
         }
     }
@@ -71,7 +71,7 @@ fn to_drop<F, T>(cell: &FutureCell<F, T, ()>) -> FutureOwner<'_> {
 /// Takes the future from the queue and ends a poll that is not ready, in which a waker was kept.
 #[track_caller]
 fn wait<F, T>(cell: &FutureCell<F, T, ()>) {
-    cell.header().state.add_waker();
+    cell.header().add_waker();
     assert!(matches!(to_poll(cell).after_poll(), Ok(TransitionToIdle::Idle)));
 }
 
@@ -145,7 +145,7 @@ fn a_cancellation_before_the_first_poll() {
     let cell = drops.cell();
     assert!(!cancel(&cell));
     assert_eq!(drops.counts(), (0, 0));
-    assert!(cell.header().state.is_cancelled());
+    assert!(cell.header().is_cancelled());
     assert_needs_no_submission(&cell);
     let owner = to_drop(&cell);
     assert_needs_no_submission(&cell);
@@ -179,7 +179,7 @@ fn a_cancellation_during_a_poll() {
             assert_needs_no_submission(&cell);
             assert_eq!((future.0.get(), rest.0.get()), (0, 0));
         });
-        assert!(cell.header().state.is_cancelled());
+        assert!(cell.header().is_cancelled());
         let Err(owner) = owner.after_poll() else { panic!("it is cancelled") };
         assert_needs_no_submission(&cell);
         drop(cell.end(owner));
@@ -211,12 +211,12 @@ fn only_a_queued_future_can_be_taken() {
     let cell = drops.cell();
     let refuses = || {
         for action in [Action::Run, Action::RunWoken] {
-            assert!(matches!(cell.header().take(action), TakenFuture::Nothing));
+            assert!(matches!(cell.header().take(action), Taken::Nothing));
         }
     };
     let mut owner = to_poll(&cell);
     cell.with(&mut owner, |_, _| refuses());
-    cell.header().state.add_waker();
+    cell.header().add_waker();
     assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     refuses();
     assert!(cell.header().transition_to_scheduled());
@@ -289,7 +289,7 @@ fn a_future_is_pinned_and_aligned() {
     assert_eq!(first % 256, 0);
     place.set(first);
     assert_eq!(cell.1.with(&mut owner, address), first);
-    cell.1.header().state.add_waker();
+    cell.1.header().add_waker();
     assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     assert!(cell.1.header().transition_to_scheduled());
     let mut owner = to_poll(&cell.1);
@@ -322,9 +322,7 @@ fn a_destructor_that_wakes_and_cancels() {
             assert!(!cancel(&cell));
         }
         let taken = cell.header().take(Action::RunWoken);
-        let (TakenFuture::ToPoll(owner) | TakenFuture::ToDrop(owner, _)) = taken else {
-            unreachable!()
-        };
+        let (Taken::ToPoll(owner) | Taken::ToDrop(owner, _)) = taken else { unreachable!() };
         drop(cell.end(owner));
         assert_eq!(drops.get(), 1);
     }
@@ -368,7 +366,7 @@ fn a_pending_key_stays_until_the_end() {
     assert!(cell.header().pending_key().is_none());
     let key = PendingKey::new(7).unwrap();
     cell.header().set_pending_key(key);
-    cell.header().state.add_waker();
+    cell.header().add_waker();
     assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     assert!(cell.header().transition_to_scheduled());
     let Ended { pending_key, .. } = cell.end(to_poll(&cell));
@@ -404,7 +402,7 @@ fn a_cell_is_sync_if_its_contents_are_send() {
 fn the_last_waker_of_an_idle_future_cancels_it() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let state = &cell.header().state;
+    let state = cell.header();
     wait(&cell);
     state.add_waker();
     assert_eq!(state.remove_waker(), WakerDropped::Other);
@@ -421,8 +419,8 @@ fn a_poll_that_keeps_no_waker_ends_the_future() {
     let drops = Drops::default();
     let cell = drops.cell();
     let owner = to_poll(&cell);
-    cell.header().state.add_waker();
-    assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other);
+    cell.header().add_waker();
+    assert_eq!(cell.header().remove_waker(), WakerDropped::Other);
     let Err(owner) = owner.after_poll() else { panic!("nothing can wake it") };
     drop(cell.end(owner));
 }
@@ -431,7 +429,7 @@ fn a_poll_that_keeps_no_waker_ends_the_future() {
 fn the_last_waker_of_an_ended_future_frees_it() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let state = &cell.header().state;
+    let state = cell.header();
     wait(&cell);
     assert!(cell.header().transition_to_scheduled());
     state.add_waker();
@@ -442,9 +440,9 @@ fn the_last_waker_of_an_ended_future_frees_it() {
     // Before its owner has left it.
     let cell = drops.cell();
     let owner = to_poll(&cell);
-    cell.header().state.add_waker();
+    cell.header().add_waker();
     drop(cell.end(owner));
-    assert_eq!(cell.header().state.remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert_eq!(cell.header().remove_waker(), WakerDropped::Other, "its owner still uses it");
     assert!(!cell.header().leave_to_wakers());
 }
 
@@ -452,7 +450,7 @@ fn the_last_waker_of_an_ended_future_frees_it() {
 fn more_wakers_than_can_be_counted_keep_the_task() {
     let drops = Drops::default();
     let cell = drops.cell();
-    let state = &cell.header().state;
+    let state = cell.header();
     wait(&cell);
     (0..1 << 23).for_each(|_| state.add_waker());
     (0..1 << 24).for_each(|_| assert_eq!(state.remove_waker(), WakerDropped::Other));
