@@ -14,6 +14,7 @@ use crate::report::Report;
 use crate::sched::{Caller, Route, context, relayed};
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
+use crate::task::job::Withdrawal;
 use crate::views::ViewJob;
 use crate::worker_index::worker_index;
 
@@ -327,12 +328,12 @@ impl ThreadPool {
         shared.drain(|ViewJob { job, view }| {
             let route = Route { shared, view: view.as_ref() };
             match job.withdraw() {
-                Ok(job) => {
+                Withdrawal::HandBack => {
                     tasks.push(Task::new(job, Arc::clone(shared)));
                     route.hand_back();
                 }
-                Err(job) if job.is_shared() => started.push(ViewJob { job, view }),
-                Err(member) => route.end_drained(member),
+                Withdrawal::Cancel => started.push(ViewJob { job, view }),
+                Withdrawal::Abandon => route.abandon_on_caller(job),
             }
         });
         // A worker drops them: the caller may hold a lock that their destructors take.

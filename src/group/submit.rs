@@ -239,7 +239,7 @@ impl<E: Send + 'static> Admitted<'_, E> {
         let Some(accepted) = accepted else {
             // Withdrawn: a thread that waits for its handle may not run it, since it has no slot
             // yet.
-            let (Ok(job) | Err(job)) = job.withdraw();
+            let _ = job.withdraw();
             return inner.update(|state, after| state.defer(job, after));
         };
         let id = accepted.enqueue_unstarted(&inner.unstarted, job, Reporter::Handle);

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::sched::TaskRoute;
 use crate::sync::unwind::contain;
-use crate::task::job::Job;
+use crate::task::job::{Job, Withdrawal};
 use crate::wait::FutureTask;
 use crate::{JoinHandle, Task, ThreadPool};
 
@@ -447,7 +447,8 @@ fn cancel_versus_a_task_that_is_run() {
         let own = TaskRoute::own_or(pool.route(), Location::caller(), true, || pool.owned_route());
         let task = FutureTask::task(pending::<()>(), promise, own);
         handle.set_task(&task);
-        let Ok(job) = Job::task(task).withdraw() else { unreachable!("it was not started") };
+        let job = Job::task(task);
+        assert_eq!(job.withdraw(), Withdrawal::HandBack, "it was not started");
         let task = Task::new(job, Arc::clone(pool.shared()));
         let runner = thread::spawn(move || task.run());
         handle.cancel();

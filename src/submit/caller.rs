@@ -13,7 +13,7 @@ use crate::sched::{
     CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
 };
 use crate::sync::unwind::discard;
-use crate::task::job::{Action, Job, Moment, Outcome, Run};
+use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::mark_cancelled;
 
 /// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in
@@ -87,19 +87,26 @@ impl Route<'_> {
         }
     }
 
-    /// Counts a job that is over on the calling thread, and then removes the thread's mark: who
-    /// finds nothing marked as running reads metrics that say the same.
-    fn record_on_caller(self, mark: Option<CallerMark<'_>>, outcome: &Outcome) {
+    /// Ends a job that is over on the calling thread. Counts it first, and then removes the thread's
+    /// mark: who finds nothing marked as running reads metrics that say the same.
+    fn end_on_caller(self, mark: Option<CallerMark<'_>>, outcome: &mut Outcome) {
         self.count_on_caller(&|metrics| metrics.record(outcome));
         drop(mark);
-    }
-
-    /// Ends a job that is [recorded](Self::record_on_caller). A stale entry was none.
-    fn end_on_caller(self, outcome: &mut Outcome) {
         self.shared.handle_failure(outcome);
+        // A stale entry was no task.
         if outcome.is_end() {
             self.report_on_caller(1);
         }
+    }
+
+    /// Drops a cancelled task by `drop_task`. Returns `false` if there was nothing to drop.
+    fn drop_cancelled(self, drop_task: impl FnOnce() -> Outcome) -> bool {
+        // The task is in flight until it is dropped. The mark keeps its destructor from joining the
+        // pool, which would wait for itself.
+        let mark = mark_caller(self.shared, self.view);
+        let Some(mut outcome) = drop_task().unless_skipped() else { return false };
+        self.end_on_caller(Some(mark), &mut outcome);
+        true
     }
 
     /// Ends a queued task that is handed back to the user.
@@ -114,14 +121,9 @@ impl Route<'_> {
     /// will, or has.
     pub(crate) fn cancel(self, task: Arc<dyn Run>) -> bool {
         if Self::may_drop_cancelled() {
-            // The task is in flight until it is dropped. The mark keeps its destructor from joining
-            // the pool, which would wait for itself.
-            let mark = mark_caller(self.shared, self.view);
             let begin = &mut |moment| self.begin_cancelled(moment);
-            let outcome = off_trampoline(|| Arc::clone(&task).advance(Action::Cancel, Some(begin)));
-            if let Some(mut outcome) = outcome.unless_skipped() {
-                self.record_on_caller(Some(mark), &outcome);
-                self.end_on_caller(&mut outcome);
+            let cancel = || Arc::clone(&task).advance(Action::Cancel, Some(begin));
+            if self.drop_cancelled(|| off_trampoline(cancel)) {
                 return true;
             }
         }
@@ -142,22 +144,8 @@ impl Route<'_> {
     /// entries stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
-            let mark = mark_caller(self.shared, self.view);
-            let mut begin = || self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
-            let outcome = match job.withdraw() {
-                Ok(job) => {
-                    begin();
-                    drop(job.abandon());
-                    Outcome::Cancelled
-                }
-                // Claimed or cancelled through its handle: skipped, unless that left it to this
-                // thread.
-                Err(job) => job.run_telling(&mut begin),
-            };
-            if let Some(mut outcome) = outcome.unless_skipped() {
-                self.record_on_caller(Some(mark), &outcome);
-                self.end_on_caller(&mut outcome);
-            }
+            let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
+            self.drop_cancelled(|| job.drop_unstarted(begin));
         }
     }
 
@@ -186,6 +174,15 @@ impl Route<'_> {
 
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self, job: Job) {
+        self.end_entry(job, Job::run_telling);
+    }
+
+    /// Drops the task of an entry that an immediate shutdown has taken from the queue.
+    pub(crate) fn abandon_on_caller(self, entry: Job) {
+        self.end_entry(entry, Job::abandon_telling);
+    }
+
+    fn end_entry(self, job: Job, end: fn(Job, Begin<'_>) -> Outcome) {
         let shared = self.shared;
         let _mark = mark_caller(self.shared, self.view);
         // A new task has a permit.
@@ -193,7 +190,7 @@ impl Route<'_> {
         let mut again = Some(job);
         while let Some(job) = again.take() {
             self.count_on_caller(&WorkerMetrics::count_begin);
-            let mut outcome = job.run_telling(&mut || {
+            let mut outcome = end(job, &mut |_| {
                 if mem::take(&mut has_permit) {
                     shared.release_permit();
                 }
@@ -201,30 +198,12 @@ impl Route<'_> {
             if mem::take(&mut has_permit) {
                 shared.release_permits_of_entries(1);
             }
-            self.record_on_caller(None, &outcome);
-            self.end_on_caller(&mut outcome);
+            self.end_on_caller(None, &mut outcome);
             if let Outcome::Yielded(task) = outcome {
                 // If there is still no worker, poll the future again here.
                 again = self.requeue(Job::woken(task)).err();
             }
         }
-    }
-
-    /// Ends what an immediate shutdown has taken from the queue and does not hand back. It runs no
-    /// task.
-    pub(crate) fn end_drained(self, job: Job) {
-        let mark = mark_caller(self.shared, self.view);
-        let is_new = job.is_new();
-        self.count_on_caller(&WorkerMetrics::count_begin);
-        let mut outcome = job.run();
-        self.record_on_caller(Some(mark), &outcome);
-        // Known only now: whether the entry is stale.
-        match outcome {
-            Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),
-            _ if is_new && outcome.is_end() => self.shared.release_permit(),
-            _ => {}
-        }
-        self.end_on_caller(&mut outcome);
     }
 
     /// Drops an accepted task that is not queued, as cancelled.
@@ -242,7 +221,6 @@ impl Route<'_> {
     /// Ends a task that was dropped outside the workers.
     pub(crate) fn cancelled_on_caller(self, mark: Option<CallerMark<'_>>) {
         self.count_on_caller(&WorkerMetrics::count_begin);
-        self.record_on_caller(mark, &Outcome::Cancelled);
-        self.end_on_caller(&mut Outcome::Cancelled);
+        self.end_on_caller(mark, &mut Outcome::Cancelled);
     }
 }

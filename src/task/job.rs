@@ -84,12 +84,14 @@ pub(crate) trait Run: Send + Sync {
 
 /// What follows a try to withdraw a task.
 #[must_use]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Withdrawal {
     /// The task is withdrawn: it may be run anywhere.
     HandBack,
-    /// The task was started or cancelled: it must be cancelled, and its job run.
+    /// The task was started or cancelled: it must be cancelled, as [`Job::withdraw`] does. Running
+    /// its job then only drops it.
     Cancel,
-    /// The task stays with its owner: its job must be abandoned.
+    /// The entry is that of any task of its scope or group: it must be abandoned, and drops one.
     Abandon,
 }
 
@@ -145,11 +147,6 @@ impl Job {
         Job::stored(Closure::contained(closure))
     }
 
-    /// Makes a job of what runs a task. It must not panic.
-    pub(crate) fn running(run: impl FnOnce() -> Outcome + Send + 'static) -> Self {
-        Job::stored(Closure::new(run))
-    }
-
     /// Makes a job of a stored closure that runs a task.
     #[inline]
     pub(crate) fn stored(closure: Closure<Outcome>) -> Self {
@@ -168,11 +165,11 @@ impl Job {
     }
 
     /// Like [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
-    pub(crate) fn run_telling(self, begin: &mut dyn FnMut()) -> Outcome {
+    pub(crate) fn run_telling(self, begin: Begin<'_>) -> Outcome {
         match self.0.into_value() {
-            Ok((task, is_new)) => task.advance(Action::of_entry(is_new), Some(&mut |_| begin())),
+            Ok((task, is_new)) => task.advance(Action::of_entry(is_new), Some(begin)),
             Err(closure) => {
-                begin();
+                begin(Moment::Taken);
                 Job(closure).run()
             }
         }
@@ -212,36 +209,23 @@ impl Job {
         self.as_new_task().is_some_and(|own| ptr::addr_eq(Arc::as_ptr(own), task))
     }
 
-    /// Whether the task has a cell, so that other threads may have it too.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.0.as_value().is_some()
-    }
-
     /// Whether this is a task's first entry, not one of a woken future.
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
-    /// Withdraws the task of a removed entry from the pool. `Ok` if the task was not started: it
-    /// may then be run anywhere. `Err` if it was: it is cancelled, and running the returned job
-    /// only drops it.
-    pub(crate) fn withdraw(self) -> Result<Job, Job> {
-        let Some((task, is_new)) = self.0.as_value() else { return Ok(self) };
-        match task.withdraw(is_new) {
-            Withdrawal::HandBack => Ok(self),
-            Withdrawal::Cancel => {
-                // Another thread may withdraw or cancel it at the same time; cancelling twice
-                // changes nothing.
-                Arc::clone(task).cancel();
-                Err(self)
-            }
-            Withdrawal::Abandon => {
-                let task = Arc::clone(task);
-                drop(self);
-                Err(Job::running(move || task.advance(Action::Abandon, None)))
-            }
+    /// Withdraws the task of a removed entry from the pool, if it was not started. Otherwise cancels
+    /// it, if it is the task of this entry alone.
+    pub(crate) fn withdraw(&self) -> Withdrawal {
+        let Some((task, is_new)) = self.0.as_value() else { return Withdrawal::HandBack };
+        let withdrawal = task.withdraw(is_new);
+        if withdrawal == Withdrawal::Cancel {
+            // Another thread may withdraw or cancel it at the same time; cancelling twice changes
+            // nothing.
+            Arc::clone(task).cancel();
         }
+        withdrawal
     }
 
     /// Runs a task that was handed back to its end, outside of its pool.
@@ -254,12 +238,28 @@ impl Job {
 
     /// Drops a task that has not been started and is no longer queued, as cancelled.
     pub(crate) fn abandon(self) -> Outcome {
+        self.abandon_telling(&mut |_| ())
+    }
+
+    /// Like [`abandon`](Self::abandon). Calls `begin` first, unless there is nothing to drop.
+    pub(crate) fn abandon_telling(self, begin: Begin<'_>) -> Outcome {
         match self.0.into_value() {
-            Ok((task, _)) => task.advance(Action::Abandon, None),
+            Ok((task, _)) => task.advance(Action::Abandon, Some(begin)),
             Err(closure) => {
+                begin(Moment::Taken);
                 discard(closure);
                 Outcome::Cancelled
             }
+        }
+    }
+
+    /// Drops a task that its scope or group has taken out of its list.
+    pub(crate) fn drop_unstarted(self, begin: Begin<'_>) -> Outcome {
+        match self.withdraw() {
+            Withdrawal::HandBack => self.abandon_telling(begin),
+            // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
+            // Only a group has such tasks.
+            _ => self.run_telling(begin),
         }
     }
 }

@@ -38,7 +38,7 @@ use std::task::{Poll, Waker};
 
 use crate::sync::unwind::Payload;
 use crate::sync::{Mutex, MutexGuard};
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
+use crate::task::job::{Action, Begin, Job, Outcome, Run, Sink, Withdrawal};
 use crate::task::paged::Paged;
 
 /// An empty list of tasks, or queue of a view, keeps memory for at most this many.
@@ -234,30 +234,13 @@ pub(crate) fn mark_cancelled(futures: &[Weak<dyn Run>]) {
 
 impl TakenTask<'_> {
     pub(crate) fn run(self) -> Outcome {
-        self.run_telling(None)
+        self.end(Job::run)
     }
 
-    /// Like [`run`](Self::run), after a call of `begin`, unless there is nothing to run or drop.
-    fn run_telling(self, begin: Option<Begin<'_>>) -> Outcome {
+    /// Ends the task by `run`, which runs or drops it.
+    fn end(self, run: impl FnOnce(Job) -> Outcome) -> Outcome {
         let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
-        let outcome = match begin {
-            Some(begin) => job.run_telling(&mut || begin(Moment::Taken)),
-            None => job.run(),
-        };
-        list.end_taken(is_counted, reporter, outcome)
-    }
-
-    /// Drops the task, unless it was started through its handle.
-    fn abandon(self) -> Outcome {
-        let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
-        let outcome = match job.withdraw() {
-            Ok(job) => {
-                drop(job.abandon());
-                Outcome::Cancelled
-            }
-            // Claimed or cancelled through its handle. Only a group has such tasks.
-            Err(job) => job.run(),
-        };
+        let outcome = run(job);
         list.end_taken(is_counted, reporter, outcome)
     }
 }
@@ -474,10 +457,11 @@ impl Run for UnstartedList {
             return Outcome::Skipped;
         }
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
-        if action == Action::Abandon {
-            return task.abandon();
+        match begin {
+            Some(begin) if action == Action::Abandon => task.end(|job| job.drop_unstarted(begin)),
+            Some(begin) => task.end(|job| job.run_telling(begin)),
+            None => task.run(),
         }
-        task.run_telling(begin)
     }
 
     /// At whichever end of a queue this entry is: there are enough others for the tasks.

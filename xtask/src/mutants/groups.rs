@@ -26,8 +26,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "    let is_awaited = state.unfinished() == 0 || state.must_cancel();"
         => "    let is_awaited = state.must_cancel();", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
-        "            None => job.run(),\n        };\n"
-        => "            None => {\n                let _ = list.end_taken(is_counted, reporter, Outcome::Completed);\n                return job.run();\n            }\n        };\n", Model("groups::the_end_of_a_scope_whose");
+        "        let outcome = run(job);\n"
+        => "        let _ = list.end_taken(is_counted, reporter, Outcome::Completed);\n        let outcome = run(job);\n        return outcome;\n", Model("groups::the_end_of_a_scope_whose");
     "scope: a future that waits to be woken has ended", "src/task/unstarted.rs",
         "        if reporter.is_future() {\n            return outcome;"
         => "        if false {\n            return outcome;", Model("futures::the_end_of_a_scope_versus_a_wake");
@@ -133,11 +133,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                (Outcome::Panicked(None), TaskEnd::panicked(payload))\n            }\n            Outcome"
         => "                drop(payload);\n                (Outcome::Panicked(None), TaskEnd::PanickedForHandle)\n            }\n            Outcome", Test("groups", "handle_is_gone");
     "group: the waiter runs a task that has no slot", "src/group/submit.rs",
-        "        let (Ok(job) | Err(job)) = job.withdraw();\n"
+        "            let _ = job.withdraw();\n"
         => "", Test("groups", "in_line");
-    "group: an immediate shutdown drops a claimed task", "src/task/unstarted.rs",
-        "            Err(job) => job.run(),"
-        => "            Err(job) => job.abandon(),", Test("groups", "handles::an_immediate_shutdown");
+    "group: an immediate shutdown drops a claimed task", "src/task/job.rs",
+        "            _ => self.run_telling(begin),"
+        => "            _ => self.abandon_telling(begin),", Test("groups", "handles::an_immediate_shutdown");
     "group: a cancelled group runs closures with handles", "src/group/member.rs",
         "        self.member.is_cancelled()\n"
         => "        self.member.is_cancelled() && false\n", Test("groups", "deep_inside_destructors");

@@ -11,8 +11,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if status.is_quiet() && self.shared.counts.load().total() == 1 {"
         => "if false {", Model("futures::an_abandoned_future");
     "shutdown_now: the caller drops the futures", "src/control.rs",
-        "Err(job) if job.is_shared() =>"
-        => "Err(job) if job.is_shared() && false =>", Test("law_02_settled", "shutdown_now_is_called_under");
+        "Withdrawal::Cancel => started.push(ViewJob { job, view }),"
+        => "Withdrawal::Cancel => route.run_on_caller(job),", Test("law_02_settled", "shutdown_now_is_called_under");
     "capacity: a granted submitter is not woken", "src/flight/capacity.rs",
         "        if granted.send(()).is_err() {"
         => "        if (mem::forget(granted), false).1 {", Model("capacity::submit_versus_a_full_queue");
@@ -108,8 +108,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"
         => "        if false {\n", Test("handles", "gives_its_permit_back");
     "race 8: an immediate shutdown releases the permit of a stale entry", "src/submit/caller.rs",
-        "Outcome::Skipped if is_new => self.shared.release_permits_of_entries(1),"
-        => "Outcome::Skipped if is_new => self.shared.release_permit(),", Test("handles", "an_immediate_shutdown_skips");
+        "                shared.release_permits_of_entries(1);\n            }\n            self.end_on_caller"
+        => "                shared.release_permit();\n            }\n            self.end_on_caller", Test("handles", "an_immediate_shutdown_skips");
     "capacity: cancelled tasks leave any number of entries", "src/flight/capacity.rs",
         "        let is_kept = is_cancelled && is_full;\n"
         => "        let is_kept = is_cancelled && is_full && self.capacity == usize::MAX;\n", Test("queues", "entries_of_cancelled_tasks");
@@ -122,9 +122,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "cancel: drops nest without bound", "src/submit/caller.rs",
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("handles", "does_not_nest");
-    "cancel: a future that has waited for a slot keeps its permit", "src/submit/caller.rs",
-        "                    begin();\n                    drop(job.abandon());\n"
-        => "                    drop(job.abandon());\n", Test("groups", "releases_the_permits");
+    "cancel: a future that has waited for a slot keeps its permit", "src/task/job.rs",
+        "Withdrawal::HandBack => self.abandon_telling(begin),"
+        => "Withdrawal::HandBack => self.abandon(),", Test("groups", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/join_handle.rs",
         "        mailbox.delivered = Some(Box::new(Err(error)));\n"
         => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");

@@ -68,10 +68,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "context: a future ends inside of it", "src/wait/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
         => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context");
-    "a future that is run on the caller does not check for a cancellation after it listens", "src/task/future_cell.rs",
-        "        drop(listener);\n        self.state.is_cancelled()"
+    "a future that is run on the caller does not check for a cancellation after it listens", "src/task/state.rs",
+        "        drop(listener);\n        self.is_cancelled()"
         => "        drop(listener);\n        false", Model("futures::cancel_versus_a_task");
-    "a canceller does not wake a future that is run on the caller", "src/task/future_cell.rs",
+    "a canceller does not wake a future that is run on the caller", "src/task/state.rs",
         "            waker.wake_by_ref();\n"
         => "            let _ = waker;\n", Model("futures::cancel_versus_a_task");
     "shutdown_now: futures are registered as pending after it", "src/task/pending.rs",
@@ -89,15 +89,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 11: a wake during a poll submits at once", "src/task/state.rs",
         "            RUNNING => NOTIFIED,\n            other => other,\n        });\n        before == IDLE"
         => "            RUNNING => SCHEDULED,\n            other => other,\n        });\n        matches!(before, IDLE | RUNNING)", Test("law_11_one_entry", "");
-    "pending: a future forgets that it is registered", "src/task/future_cell.rs",
+    "pending: a future forgets that it is registered", "src/task/state.rs",
         "        self.pending_key.store(key.get(), atomic::Ordering::Relaxed);"
         => "        let _ = key;", Test("memory", "");
     "cancel: a canceller drops a task that is in line for a slot", "src/task/state.rs",
         "            _ if now & (FRESH | HAS_ENTRY) == HAS_ENTRY => None,\n"
         => "", Test("groups", "leaves_the_line");
-    "race 8: a canceller leaves a task to a worker", "src/task/future_cell.rs",
-        "Action::Cancel => self.state.transition_to_dropping(),"
-        => "Action::Cancel => return TakenFuture::Nothing,", Test("handles", "a_canceller_drops");
+    "race 8: a canceller leaves a task to a worker", "src/task/state.rs",
+        "Action::Cancel => self.transition_to_dropping(),"
+        => "Action::Cancel => return Taken::Nothing,", Test("handles", "a_canceller_drops");
     "tasks: a stale entry is the end of a task", "src/task/job.rs",
         "            Outcome::Skipped | Outcome::Pending | Outcome::Yielded(_) => false,\n"
         => "            Outcome::Skipped => true,\n            Outcome::Pending | Outcome::Yielded(_) => false,\n", Model("waits::an_awaited_task_versus_its_entry");
