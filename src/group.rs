@@ -26,7 +26,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub use self::error::GroupError;
-use self::state::{Deadline, GroupState, Inner};
+use self::state::{GroupState, Inner};
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
 use crate::task::unstarted::UnstartedList;
@@ -330,12 +330,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// ```
     pub fn set_deadline(&self, at: impl Into<Option<Instant>>) {
         let at = at.into();
-        let (shared, address) = (self.inner.route().shared, self.inner.id().address());
+        let (shared, address) = (self.inner.route().shared, self.inner.id());
         let mut state = self.inner.state.lock();
         // Both under the group's lock: of two calls at once, the later one has set both.
-        if let Some(before) = mem::replace(&mut state.deadline, at.map(Deadline::new)) {
-            shared.deadlines.remove((before.at, address));
+        if let Some(before) = mem::replace(&mut state.deadline, at) {
+            shared.deadlines.remove((before, address));
         }
+        state.is_deadline_over = false;
         let Some(at) = at else { return };
         let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
         shared.deadlines.add((at, address), group);
@@ -360,9 +361,9 @@ impl<E> fmt::Debug for TaskGroup<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.inner.state.lock();
         let limit = (state.limit < usize::MAX).then_some(state.limit);
-        let (under_way, in_line) = (state.slots, state.queue_len());
+        let (under_way, in_line) = (state.slots, state.queue.len());
         let (is_cancelled, keeps_going) = (state.token.is_cancelled(), state.keeps_going);
-        let (races, deadline) = (state.races, state.deadline.as_ref().map(|deadline| deadline.at));
+        let (races, deadline) = (state.races, state.deadline);
         // Release the lock first: the formatter may call user code.
         drop(state);
         f.debug_struct("TaskGroup")

@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
+use std::ptr;
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::thread;
@@ -39,7 +40,7 @@ use futures_channel::oneshot;
 use slab::Slab;
 
 use super::error::GroupError;
-use super::inside::{GroupId, is_inside};
+use super::inside::is_inside;
 use crate::error::{JoinError, Refusal};
 use crate::keeper::Expires;
 use crate::sched::{OwnedRoute, PollWait, Route, TaskRoute, has_passed, off_trampoline};
@@ -70,7 +71,10 @@ pub(super) struct GroupState<E> {
     pub(super) races: bool,
     /// Whether it has, in this round.
     has_won: bool,
-    pub(super) deadline: Option<Deadline>,
+    /// When the group is cancelled.
+    pub(super) deadline: Option<Instant>,
+    /// Whether that has been done.
+    pub(super) is_deadline_over: bool,
     /// Whether the deadline has cancelled the round, or one that no waiter has received.
     has_expired: bool,
     /// Slots in use.
@@ -78,7 +82,7 @@ pub(super) struct GroupState<E> {
     /// Whether a canceller has yet to drop the unstarted tasks of this round.
     is_dropping: bool,
     /// Waiting submitters and deferred tasks, the first in front.
-    queue: VecDeque<Queued>,
+    pub(super) queue: VecDeque<Queued>,
     pub(super) token: CancellationToken,
     /// The errors of this round, the first in front.
     failures: Vec<GroupError<E>>,
@@ -90,19 +94,6 @@ pub(super) struct GroupState<E> {
     /// The futures that wait to be woken.
     pending: Paged<Weak<dyn Run>>,
     waiters: Slab<Waiter<E>>,
-}
-
-/// When the group is cancelled.
-pub(super) struct Deadline {
-    pub(super) at: Instant,
-    /// Whether that has been done.
-    is_over: bool,
-}
-
-impl Deadline {
-    pub(super) fn new(at: Instant) -> Self {
-        Deadline { at, is_over: false }
-    }
 }
 
 /// What waits for a slot.
@@ -148,8 +139,8 @@ impl<E> Drop for Inner<E> {
         let mut state = self.state.lock();
         let (failures, deadline) = (mem::take(&mut state.failures), state.deadline.take());
         drop(state);
-        if let Some(deadline) = deadline {
-            self.route().shared.deadlines.remove((deadline.at, self.id().address()));
+        if let Some(at) = deadline {
+            self.route().shared.deadlines.remove((at, self.id()));
         }
         failures.into_iter().for_each(|failure| self.discard_failure(failure));
     }
@@ -218,7 +209,7 @@ impl Effect {
     }
 }
 
-/// The outcome of [`GroupState::acquire_slot`].
+/// The outcome of [`Inner::acquire_slot`].
 pub(super) enum Acquisition {
     /// The task holds a slot.
     Slot(CancellationToken),
@@ -237,6 +228,7 @@ impl<E> GroupState<E> {
             races: false,
             has_won: false,
             deadline: None,
+            is_deadline_over: false,
             has_expired: false,
             slots: 0,
             is_dropping: false,
@@ -247,29 +239,6 @@ impl<E> GroupState<E> {
             dropped: 0,
             pending: Paged::new(),
             waiters: Slab::new(),
-        }
-    }
-
-    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter
-    /// or, if it `must_defer` the task, asks for that.
-    pub(super) fn acquire_slot(
-        &mut self,
-        waits: bool,
-        must_defer: impl FnOnce() -> bool,
-    ) -> Result<Acquisition, Refusal> {
-        if self.token.is_cancelled() {
-            Err(Refusal::Cancelled)
-        } else if !self.is_full() {
-            self.slots += 1;
-            Ok(Acquisition::Slot(self.token.clone()))
-        } else if !waits {
-            Err(Refusal::GroupFull)
-        } else if must_defer() {
-            Ok(Acquisition::Deferred(self.token.clone()))
-        } else {
-            let (submitter, slot) = oneshot::channel();
-            self.queue.push_back(Queued::Submitter(submitter));
-            Ok(Acquisition::Queued(slot))
         }
     }
 
@@ -343,20 +312,16 @@ impl<E> GroupState<E> {
     }
 
     /// Cancels the group if its deadline has passed, once.
-    pub(super) fn expire(&mut self, after: &mut Vec<Effect>) {
-        let is_cancelled = self.token.is_cancelled();
-        let Some(deadline) = self.deadline.as_mut().filter(|_| !is_cancelled) else { return };
+    fn expire(&mut self, after: &mut Vec<Effect>) {
+        if self.is_deadline_over || self.token.is_cancelled() || self.deadline.is_none() {
+            return;
+        }
         // A model has no time: there it has passed.
-        if !deadline.is_over && (cfg!(elastipool_loom) || has_passed(Some(deadline.at))) {
-            deadline.is_over = true;
+        if cfg!(elastipool_loom) || has_passed(self.deadline) {
+            self.is_deadline_over = true;
             self.has_expired = true;
             self.cancel(after);
         }
-    }
-
-    /// Returns how many submitters and deferred tasks wait for a slot.
-    pub(super) fn queue_len(&self) -> usize {
-        self.queue.len()
     }
 
     fn is_full(&self) -> bool {
@@ -512,8 +477,8 @@ impl<E> Inner<E> {
         TaskRoute::own_or(self.route(), line, is_future, || self.route.clone())
     }
 
-    pub(super) fn id(&self) -> GroupId {
-        GroupId::of(self)
+    pub(super) fn id(&self) -> usize {
+        ptr::from_ref(self).addr()
     }
 
     /// Discards a failure that no waiter receives. The payload of a panic goes to the pool's panic
@@ -537,8 +502,8 @@ impl<E> Inner<E> {
         first.map_or(Ok(()), Err)
     }
 
-    /// Acquires a slot for a task, as [`GroupState::acquire_slot`] does, after a look at the
-    /// deadline.
+    /// Acquires a slot for a task. If all are taken and the submitter `waits`, queues the submitter
+    /// or, if it `must_defer` the task, asks for that.
     pub(super) fn acquire_slot(
         &self,
         waits: bool,
@@ -547,7 +512,20 @@ impl<E> Inner<E> {
         self.update(|state, after| {
             // There may be no keeper: it exists while the pool has a worker.
             state.expire(after);
-            state.acquire_slot(waits, must_defer)
+            if state.token.is_cancelled() {
+                Err(Refusal::Cancelled)
+            } else if !state.is_full() {
+                state.slots += 1;
+                Ok(Acquisition::Slot(state.token.clone()))
+            } else if !waits {
+                Err(Refusal::GroupFull)
+            } else if must_defer() {
+                Ok(Acquisition::Deferred(state.token.clone()))
+            } else {
+                let (submitter, slot) = oneshot::channel();
+                state.queue.push_back(Queued::Submitter(submitter));
+                Ok(Acquisition::Queued(slot))
+            }
         })
     }
 

@@ -206,16 +206,12 @@ pub(super) struct Admitted<'a, E> {
 
 impl<E: Send + 'static> Admitted<'_, E> {
     /// Makes the membership of the task. The caller makes one, and then enqueues the task.
-    fn member(&self) -> Member<E> {
-        Member::new(Arc::clone(self.inner), self.token.clone())
-    }
-
     pub(super) fn task<F>(self, future: F, is_future: bool)
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
         let own = self.inner.task_route(self.line, is_future);
-        let sink = self.member().sink();
+        let sink = Member::new(self.inner, self.token.clone());
         self.enqueue(Job::task(FutureTask::task(future, sink, own)));
     }
 
@@ -226,7 +222,7 @@ impl<E: Send + 'static> Admitted<'_, E> {
         let own = self.inner.task_route(self.line, is_future);
         let (promise, mut handle) = JoinHandle::new(self.inner.route(), own.expiry());
         handle.set_line(self.inner);
-        let sink = self.member().sink_with_handle(promise);
+        let sink = Member::with_promise(self.inner, self.token.clone(), Some(promise));
         let task = FutureTask::task(future, sink, own);
         handle.set_task(&task);
         self.enqueue(Job::task(task));

@@ -34,22 +34,15 @@ pub(crate) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
 }
 
 /// Runs user code off the trampoline: its follow-up work is not deferred to a call below it,
-/// because the code may wait for that work.
+/// because the code may wait for that work. `f` does not panic.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
-    struct Return(Option<VecDeque<Deferral>>);
-
-    impl Drop for Return {
-        fn drop(&mut self) {
-            let _ = STEPS.try_with(|steps| steps.replace(self.0.take()));
-        }
-    }
-
     // Mostly it does not run, and then nothing is moved.
     let take = |steps: &RefCell<Option<_>>| {
         let is_running = steps.borrow().is_some();
         is_running.then(|| steps.take())
     };
-    let Some(steps) = STEPS.try_with(take).ok().flatten().flatten() else { return f() };
-    let _return = Return(Some(steps));
-    f()
+    let Some(left) = STEPS.try_with(take).ok().flatten() else { return f() };
+    let result = f();
+    let _ = STEPS.try_with(|steps| steps.replace(left));
+    result
 }
