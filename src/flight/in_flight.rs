@@ -68,12 +68,7 @@ pub(crate) struct InFlight {
     /// The length of `joiners`. At zero the finisher need not take the lock.
     joiner_count: AtomicUsize,
     /// What waits for quiet.
-    joiners: Mutex<Vec<Joiner>>,
-}
-
-enum Joiner {
-    Thread(Arc<Parker>),
-    Future(oneshot::Sender<()>),
+    joiners: Mutex<Vec<oneshot::Sender<()>>>,
 }
 
 impl InFlight {
@@ -122,11 +117,8 @@ impl InFlight {
             // Unlock first: the joiners may take the lock when they are awake.
             drop(joiners);
             for joiner in quiet {
-                match joiner {
-                    Joiner::Thread(parker) => parker.unpark(),
-                    // An error: it has given up meanwhile.
-                    Joiner::Future(sender) => _ = sender.send(()),
-                }
+                // An error: it has given up meanwhile.
+                let _ = joiner.send(());
             }
         }
     }
@@ -174,44 +166,30 @@ impl InFlight {
     /// Blocks until the pool was quiet at some moment since the call, or until `deadline`. Returns
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
+        let Some(mut quiet) = self.begin_wait() else { return true };
         let parker = Arc::new(Parker::new());
-        let is_quiet = self.register(Joiner::Thread(Arc::clone(&parker)));
+        let waker = Waker::from(Arc::clone(&parker));
+        let context = &mut Context::from_waker(&waker);
+        let is_quiet = Pin::new(&mut quiet).poll(context).is_ready();
         if !is_quiet && deadline.is_none_or(|deadline| Instant::now() < deadline) {
             parker.spin();
             parker.park(deadline);
         }
-        // A moment of quiet, which may be over by now, has taken the joiner off the list.
-        let is_own = |joiner: &Joiner| matches!(joiner, Joiner::Thread(other) if Arc::ptr_eq(other, &parker));
-        let was_listed = self.remove(is_own);
-        is_quiet || !was_listed
+        is_quiet || Pin::new(&mut quiet).poll(context).is_ready()
     }
 
-    /// Adds a joiner, and returns whether the pool is quiet now.
-    fn register(&self, joiner: Joiner) -> bool {
+    /// Begins to wait as [`wait_quiet`](Self::wait_quiet) does. `None`: the pool is quiet.
+    pub(crate) fn begin_wait(&self) -> Option<QuietMoment<'_>> {
+        let (joiner, moment) = oneshot::channel();
+        // Removed by its drop.
+        let quiet = QuietMoment { in_flight: self, moment };
         let mut joiners = self.joiners.lock();
         joiners.push(joiner);
         self.joiner_count.store(joiners.len(), Ordering::Relaxed);
         drop(joiners);
         // Race 12: registers first, looks second. The last task precedes this look, or sees the
         // joiner.
-        self.status().is_quiet()
-    }
-
-    /// Removes a joiner, and returns whether it was still there.
-    fn remove(&self, is_own: impl Fn(&Joiner) -> bool) -> bool {
-        let mut joiners = self.joiners.lock();
-        let own = joiners.iter().position(is_own).map(|own| joiners.swap_remove(own));
-        self.joiner_count.store(joiners.len(), Ordering::Relaxed);
-        drop(joiners);
-        own.is_some()
-    }
-
-    /// Begins to wait as [`wait_quiet`](Self::wait_quiet) does. `None`: the pool is quiet.
-    pub(crate) fn begin_wait(&self) -> Option<QuietMoment<'_>> {
-        let (sender, moment) = oneshot::channel();
-        // Removed by its drop.
-        let quiet = QuietMoment { in_flight: self, moment };
-        (!self.register(Joiner::Future(sender))).then_some(quiet)
+        (!self.status().is_quiet()).then_some(quiet)
     }
 }
 
@@ -249,9 +227,12 @@ impl Drop for QuietMoment<'_> {
     fn drop(&mut self) {
         // Replaces the waker, which the sender's drop calls.
         if Pin::new(&mut *self).poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            let moment = &self.moment;
-            let is_own = |joiner: &Joiner| matches!(joiner, Joiner::Future(sender) if sender.is_connected_to(moment));
-            self.in_flight.remove(is_own);
+            let is_own = |joiner: &oneshot::Sender<()>| joiner.is_connected_to(&self.moment);
+            let mut joiners = self.in_flight.joiners.lock();
+            let own = joiners.iter().position(is_own).map(|own| joiners.swap_remove(own));
+            self.in_flight.joiner_count.store(joiners.len(), Ordering::Relaxed);
+            drop(joiners);
+            drop(own);
         }
     }
 }

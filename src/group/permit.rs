@@ -2,11 +2,10 @@
 //! submitted.
 
 use std::fmt;
+#[cfg(feature = "async")]
 use std::future::Future;
 use std::panic::Location;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use futures_channel::oneshot;
 
@@ -16,8 +15,8 @@ use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
 use crate::error::{Refusal, RejectReason, Rejected};
 use crate::join_handle::JoinHandle;
-use crate::sched::{may_block_own, relayed};
-use crate::submit::Reservation;
+use crate::sched::may_block_own;
+use crate::submit::{Reservation, wait_for_grant};
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
 use crate::token::CancellationToken;
@@ -128,8 +127,14 @@ impl<E: Send + 'static> TaskGroup<E> {
             Acquisition::Slot(token) => Some(inner.slot(token)),
             Acquisition::Deferred(_) => None,
             Acquisition::Queued(slot) => {
-                let wait = SlotWait { inner, slot: Some(slot) };
-                relayed(inner.route().shared, wait).await?
+                let shared = inner.route().shared;
+                let must_not_wait = || inner.must_not_wait();
+                match wait_for_grant(shared, slot, must_not_wait, |slot| inner.give_up(slot)).await
+                {
+                    Some(Ok(token)) => Some(inner.slot(token)),
+                    Some(Err(_)) => return Err(inner.refuse()),
+                    None => None,
+                }
             }
         };
         let reservation = match &slot {
@@ -145,6 +150,19 @@ impl<E: Send + 'static> TaskGroup<E> {
 impl<E> Inner<E> {
     fn slot(self: &Arc<Self>, token: CancellationToken) -> HeldSlot<E> {
         HeldSlot { inner: Arc::clone(self), token: Some(token) }
+    }
+
+    /// Ends the wait for a slot. Releases one that was granted meanwhile.
+    fn give_up(self: &Arc<Self>, mut slot: oneshot::Receiver<CancellationToken>) {
+        slot.close();
+        if let Ok(Some(token)) = slot.try_recv() {
+            drop(self.slot(token));
+            return;
+        }
+        let own = self.state.lock().forget(&slot);
+        // Forget the waker, which is user code: the sender's drop would call it.
+        drop(slot);
+        drop(own);
     }
 
     /// Whether a wait for a slot may never end: the caller's own may be the next to become free, or
@@ -283,51 +301,5 @@ impl<E: Send + 'static> GroupPermit<E> {
 impl<E> fmt::Debug for GroupPermit<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("GroupPermit").finish_non_exhaustive()
-    }
-}
-
-/// Waits for a slot. Resolves to `None` where it [must not wait](Inner::must_not_wait).
-struct SlotWait<'a, E> {
-    inner: &'a Arc<Inner<E>>,
-    /// `None` at the end.
-    slot: Option<oneshot::Receiver<CancellationToken>>,
-}
-
-impl<E> Future for SlotWait<'_, E> {
-    type Output = Result<Option<HeldSlot<E>>, Refusal>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let inner = self.inner;
-        let slot = self.slot.as_mut().expect("it is not polled after its end");
-        match Pin::new(slot).poll(context) {
-            Poll::Ready(token) => {
-                self.slot = None;
-                Poll::Ready(token.map(|token| Some(inner.slot(token))).map_err(|_| inner.refuse()))
-            }
-            Poll::Pending if inner.must_not_wait() => Poll::Ready(Ok(self.end())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl<E> SlotWait<'_, E> {
-    /// Ends the wait. Returns the slot that it was granted meanwhile.
-    fn end(&mut self) -> Option<HeldSlot<E>> {
-        let mut slot = self.slot.take()?;
-        slot.close();
-        if let Ok(Some(token)) = slot.try_recv() {
-            return Some(self.inner.slot(token));
-        }
-        let own = self.inner.state.lock().forget(&slot);
-        // Forget the waker, which is user code: the sender's drop would call it.
-        drop(slot);
-        drop(own);
-        None
-    }
-}
-
-impl<E> Drop for SlotWait<'_, E> {
-    fn drop(&mut self) {
-        drop(self.end());
     }
 }

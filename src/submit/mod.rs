@@ -27,7 +27,7 @@ mod caller;
 mod reserve;
 
 pub(crate) use caller::cancel_task;
-pub(crate) use reserve::Reservation;
+pub(crate) use reserve::{Reservation, wait_for_grant};
 
 use std::panic::Location;
 use std::pin::Pin;

@@ -1,15 +1,18 @@
 //! Accepting a task before there is one, in async code. A [`Reservation`] is in flight like the
 //! task that it stands for, so there is a worker for it, and a closed pool still takes that task.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use futures_channel::oneshot;
+
 use crate::error::Refusal;
-use crate::flight::{Granted, Permits, Waits};
+use crate::flight::Waits;
 #[cfg(feature = "async")]
 use crate::sched::TaskRoute;
-use crate::sched::{OwnedRoute, Route, context, may_block_own, relayed};
+use crate::sched::{OwnedRoute, Route, Shared, context, may_block_own, relayed};
 use crate::submit::{Accepted, Patience, Runner};
 use crate::task::attachment::Line;
 
@@ -98,47 +101,54 @@ async fn acquire(route: Route<'_>) -> Result<(), Refusal> {
     if capacity.try_acquire(&shared.sizes) {
         return Ok(());
     }
-    let granted = Some(route.begin_permit_wait(capacity, Waits::Future));
-    let is_acquired = relayed(shared, PermitWait { route, capacity, granted }).await;
-    if is_acquired { Ok(()) } else { Err(route.refuse_permit()) }
-}
-
-/// Waits for a permit. Resolves to `false` if the view or the pool was closed.
-struct PermitWait<'a> {
-    route: Route<'a>,
-    capacity: &'a dyn Permits,
-    /// `None` at the end.
-    granted: Option<Granted>,
-}
-
-impl Future for PermitWait<'_> {
-    type Output = bool;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
-        let granted = self.granted.as_mut().expect("it is not polled after its end");
-        let polled = Pin::new(granted).poll(context).map(|outcome| outcome.is_ok());
-        if polled.is_ready() {
-            self.granted = None;
-        } else if may_block_own(self.route.id()) {
+    let granted = route.begin_permit_wait(capacity, Waits::Future);
+    let must_not_wait = || may_block_own(route.id());
+    let give_up = |granted| capacity.give_up(&shared.sizes, granted);
+    match wait_for_grant(shared, granted, must_not_wait, give_up).await {
+        Some(outcome) => outcome.map_err(|_| route.refuse_permit()),
+        None => {
             // The permit may be one that is free only when the calling worker goes on.
-            self.give_up();
-            self.capacity.acquire_over_limit();
-            return Poll::Ready(true);
-        }
-        polled
-    }
-}
-
-impl PermitWait<'_> {
-    fn give_up(&mut self) {
-        if let Some(granted) = self.granted.take() {
-            self.capacity.give_up(&self.route.shared.sizes, granted);
+            capacity.acquire_over_limit();
+            Ok(())
         }
     }
 }
 
-impl Drop for PermitWait<'_> {
+/// Waits for what a thread of the pool grants to a future of the user's. `None` where it
+/// `must_not_wait`. If the wait ends without a grant, calls `give_up`: a grant that comes meanwhile
+/// is for another one.
+pub(crate) async fn wait_for_grant<T>(
+    shared: &Arc<Shared>,
+    granted: oneshot::Receiver<T>,
+    must_not_wait: impl Fn() -> bool + Unpin,
+    give_up: impl Fn(oneshot::Receiver<T>) + Unpin,
+) -> Option<Result<T, oneshot::Canceled>> {
+    let mut wait = GrantWait { granted: Some(granted), give_up };
+    let poll = move |context: &mut Context<'_>| {
+        let granted = wait.granted.as_mut().expect("it is not polled after its end");
+        match Pin::new(granted).poll(context) {
+            Poll::Ready(outcome) => {
+                wait.granted = None;
+                Poll::Ready(Some(outcome))
+            }
+            Poll::Pending if must_not_wait() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    };
+    relayed(shared, poll_fn(poll)).await
+}
+
+/// Gives the wait up when it is dropped before its end.
+struct GrantWait<T, G: Fn(oneshot::Receiver<T>)> {
+    /// `None` at the end.
+    granted: Option<oneshot::Receiver<T>>,
+    give_up: G,
+}
+
+impl<T, G: Fn(oneshot::Receiver<T>)> Drop for GrantWait<T, G> {
     fn drop(&mut self) {
-        self.give_up();
+        if let Some(granted) = self.granted.take() {
+            (self.give_up)(granted);
+        }
     }
 }

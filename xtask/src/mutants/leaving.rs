@@ -29,14 +29,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if self.status().is_quiet() {\n            let quiet"
         => "        {\n            let quiet", Model("notify::submit_versus_idle");
     "race 12: a joiner does not look after it has registered", "src/flight/in_flight.rs",
-        "        // joiner.\n        self.status().is_quiet()\n"
-        => "        false\n", Model("notify::submit_versus_idle"), Model("closing::quiet_versus_the_last_task");
+        "        (!self.status().is_quiet()).then_some(quiet)\n"
+        => "        Some(quiet)\n", Model("notify::submit_versus_idle"), Model("closing::quiet_versus_the_last_task");
     "race 12: a joiner misses a moment that is over", "src/flight/in_flight.rs",
-        "        is_quiet || !was_listed\n"
-        => "        let _ = was_listed;\n        is_quiet || self.status().is_quiet()\n", Model("closing::a_joiner_versus_the_next_task");
-    "race 12: a joiner that blocks is not notified", "src/flight/in_flight.rs",
-        "=> parker.unpark(),"
-        => "=> drop(parker),", Model("notify::submit_versus_idle");
+        "        is_quiet || Pin::new(&mut quiet).poll(context).is_ready()\n"
+        => "        is_quiet || self.status().is_quiet()\n", Model("closing::a_joiner_versus_the_next_task");
+    "race 12: a joiner is not notified", "src/flight/in_flight.rs",
+        "                let _ = joiner.send(());\n"
+        => "                mem::forget(joiner);\n", Model("notify::submit_versus_idle"), Model("closing::quiet_versus_the_last_task");
     "race 12: the end of a task does not release", "src/flight/in_flight.rs",
         "let before = self.word.fetch_sub(change, Ordering::AcqRel);"
         => "let before = self.word.fetch_sub(change, Ordering::Relaxed);", Model("notify::submit_versus_idle");
