@@ -102,13 +102,10 @@ pub struct Builder {
     growth: Option<Growth>,
     prefers_idle: bool,
     pub(crate) hooks: Hooks,
-    stall_after: Option<Duration>,
     look_for_stalls: Option<fn(&Shared)>,
     /// Only models about spinning set this: it makes models slow.
-    #[cfg(elastipool_loom)]
     pub(crate) spins: bool,
     /// See `spins`.
-    #[cfg(elastipool_loom)]
     pub(crate) has_local_queues: bool,
 }
 
@@ -614,9 +611,8 @@ impl Builder {
     /// ```
     pub fn track_tasks(mut self, tracks: bool) -> Self {
         enable_wrapping();
-        self.stall_after = self.stall_after.filter(|_| tracks);
-        let tracker = self.hooks.tracker.take();
-        self.hooks.tracker = tracks.then(|| tracker.unwrap_or_else(|| Tracker::factory(None)));
+        self.hooks.watch = self.hooks.watch.filter(|_| tracks);
+        self.hooks.tracker = tracks.then_some(Tracker::observer);
         self
     }
 
@@ -667,8 +663,8 @@ impl Builder {
         let hook = Contained::new(hook);
         let hook = Arc::new(move |report: &Report| hook.get()(report));
         enable_wrapping();
-        self.hooks.tracker = Some(Tracker::factory(Some(Watch { after, hook })));
-        self.stall_after = Some(after);
+        self.hooks.tracker = Some(Tracker::observer);
+        self.hooks.watch = Some(Watch { after, hook });
         self.look_for_stalls = Some(Shared::look_for_stalls);
         self
     }
@@ -737,7 +733,7 @@ impl Builder {
         if self.max_tasks_per_worker == Some(0) {
             return Err(BuildError::MaxTasksZero);
         }
-        if self.stall_after == Some(Duration::ZERO) {
+        if self.hooks.watch.as_ref().is_some_and(|watch| watch.after.is_zero()) {
             return Err(BuildError::StallReportZero);
         }
         let name = self.name.unwrap_or_else(next_name);
@@ -752,14 +748,8 @@ impl Builder {
             growing,
             look_for_stalls: self.look_for_stalls.unwrap_or(|_| ()),
             prefers_idle: self.prefers_idle,
-            #[cfg(not(elastipool_loom))]
-            spins: true,
-            #[cfg(elastipool_loom)]
-            spins: self.spins,
-            #[cfg(not(elastipool_loom))]
-            has_local_queues: true,
-            #[cfg(elastipool_loom)]
-            has_local_queues: self.has_local_queues,
+            spins: !cfg!(elastipool_loom) || self.spins,
+            has_local_queues: !cfg!(elastipool_loom) || self.has_local_queues,
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX),
             hooks: self.hooks,
         };

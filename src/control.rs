@@ -320,7 +320,7 @@ impl ThreadPool {
                 quietly(|| future.cancel());
             }
         }
-        shared.begin_immediate_shutdown();
+        shared.stops.increment();
         for observer in &shared.observers {
             observer.forget_queued();
         }

@@ -1,12 +1,11 @@
 //! The errors, one type per operation. In one file, to be read side by side. Two fifths of it are
 //! documentation.
 
-use std::any::Any;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fmt, io};
 
-use crate::sync::unwind::Payload;
+use crate::sync::unwind::{Payload, text_of};
 
 /// Why a pool did not accept a task.
 ///
@@ -447,12 +446,6 @@ fn take_or_copy(shared: &Arc<Mutex<Option<Payload>>>) -> Payload {
     }
     let other = "a clone of the task's error has returned the payload of its panic";
     payload.take().unwrap_or_else(|| Box::new(String::from(other)))
-}
-
-/// Returns what `panic!` was called with.
-fn text_of<'a>(payload: &'a (dyn Any + Send + 'static)) -> Option<&'a str> {
-    let text = payload.downcast_ref::<&'static str>().copied();
-    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
 }
 
 impl fmt::Display for JoinError {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
-use crate::views::{QueueTimeout, Terms, ViewCore, ViewHandle};
+use crate::views::{Terms, ViewCore, ViewHandle};
 use crate::wait::enable_wrapping;
 
 /// A handle of a pool whose tasks are scheduled by settings of their own. Built by
@@ -240,7 +240,7 @@ impl View {
     /// assert_eq!(requests.queue_timeout(), Some(Duration::from_secs(2)));
     /// ```
     pub fn queue_timeout(&self) -> Option<Duration> {
-        self.inner().queue_timeout.get()
+        self.terms().queue_timeout
     }
 
     /// Changes the view's [`queue_timeout`](ViewBuilder::queue_timeout) for the tasks that are
@@ -263,7 +263,8 @@ impl View {
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), BuildError> {
         enable_wrapping();
-        self.inner().queue_timeout.set(timeout.into())
+        self.inner().may_expire.set(true);
+        self.change(|terms| terms.queue_timeout = timeout.into())
     }
 }
 
@@ -278,7 +279,7 @@ impl Deref for View {
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let view = self.inner();
-        let Terms { priority, weight, limit, reserve, is_paused } = self.terms();
+        let Terms { priority, weight, limit, reserve, is_paused, queue_timeout } = self.terms();
         f.debug_struct("View")
             .field("name", &view.name)
             .field("pool", &self.0.name())
@@ -286,7 +287,7 @@ impl fmt::Debug for View {
             .field("weight", &weight)
             .field("limit", &(limit < usize::MAX).then_some(limit))
             .field("reserve", &reserve)
-            .field("queue_timeout", &view.queue_timeout.get())
+            .field("queue_timeout", &queue_timeout)
             .field("queued", &self.queued_count())
             .field("is_paused", &is_paused)
             .field("is_closed", &self.is_closed())
@@ -313,7 +314,6 @@ impl ThreadPool {
             pool: ThreadPool { handle: Arc::clone(&self.handle), view: None },
             name: None,
             terms: Terms::default(),
-            queue_timeout: None,
         }
     }
 }
@@ -343,7 +343,6 @@ pub struct ViewBuilder {
     pool: ThreadPool,
     name: Option<String>,
     terms: Terms,
-    queue_timeout: Option<Duration>,
 }
 
 impl ViewBuilder {
@@ -494,7 +493,7 @@ impl ViewBuilder {
     /// ```
     pub fn queue_timeout(mut self, timeout: Duration) -> Self {
         enable_wrapping();
-        self.queue_timeout = Some(timeout);
+        self.terms.queue_timeout = Some(timeout);
         self
     }
 
@@ -535,12 +534,11 @@ impl ViewBuilder {
     /// assert!(pool.view().reserve(1).try_build().is_ok());
     /// ```
     pub fn try_build(self) -> Result<View, BuildError> {
-        let ViewBuilder { mut pool, name, terms, queue_timeout } = self;
-        let timeout = QueueTimeout::default();
-        timeout.set(queue_timeout)?;
+        let ViewBuilder { mut pool, name, terms } = self;
         let id = pool.shared().add_view(terms)?;
         let name = name.unwrap_or_else(|| format!("{}/{}", pool.name(), id.0));
-        let core = ViewCore::new(id, name, timeout, pool.shared());
+        let core = ViewCore::new(id, name, pool.shared());
+        core.may_expire.set(terms.queue_timeout.is_some());
         pool.view = Some(ViewHandle::new(Arc::new(core)));
         Ok(View(pool))
     }

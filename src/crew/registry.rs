@@ -40,8 +40,6 @@ pub(crate) struct RegistryState {
     threads: Vec<(ThreadKey, ThreadHandle<()>)>,
     /// How many keys were given to threads.
     keys: usize,
-    /// Whether the keeper that was started last will do jobs.
-    pub(crate) has_keeper: bool,
     /// Threads that have run their last user code and can be joined.
     exited: Vec<ThreadHandle<()>>,
     /// Threads that have not been joined.
@@ -49,10 +47,8 @@ pub(crate) struct RegistryState {
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not
     /// exited yet.
     waiting: Vec<ThreadKey>,
-    started: usize,
-    stopped: usize,
-    pub(crate) refused: usize,
-    peak: usize,
+    /// Of these only the counts of threads, and the peak of workers.
+    pub(crate) stats: Stats,
     metrics: Vec<(ThreadKey, Arc<WorkerMetrics>)>,
     /// The summed metrics of workers that have left.
     past: Sums,
@@ -112,14 +108,14 @@ impl RegistryState {
     ) {
         self.register(key, handle);
         self.metrics.push((key, metrics));
-        self.started += 1;
-        self.peak = self.peak.max(workers);
+        self.stats.threads_started += 1;
+        self.stats.peak_workers = self.stats.peak_workers.max(workers);
     }
 
     /// Deregisters a worker that has run its last task. Its thread has yet to exit. Afterwards
     /// nothing may be counted in its metrics: it would be lost.
     pub(crate) fn deregister(&mut self, key: ThreadKey) {
-        self.stopped += 1;
+        self.stats.threads_retired += 1;
         if let Some(metrics) = remove(&mut self.metrics, key) {
             metrics.add_to(&mut self.past);
         }
@@ -144,14 +140,6 @@ impl RegistryState {
     pub(crate) fn busy(&self) -> Vec<Arc<WorkerMetrics>> {
         let metrics = self.metrics.iter().map(|(_, metrics)| metrics);
         metrics.filter(|metrics| metrics.is_busy()).map(Arc::clone).collect()
-    }
-
-    /// Fills in the statistics that must be read under this lock to be consistent.
-    pub(crate) fn describe(&self, stats: &mut Stats) {
-        stats.peak_workers = self.peak;
-        stats.threads_started = self.started;
-        stats.threads_refused = self.refused;
-        stats.threads_retired = self.stopped;
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) struct KeeperState {
     pub(crate) due: [Option<Instant>; KeeperJob::ALL.len()],
     /// The next pause of each job that asks for a refused thread.
     pub(crate) pauses: [Duration; KeeperJob::ALL.len()],
-    /// Whether there is a keeper.
+    /// Whether there is a keeper. Changes under the registry's lock.
     pub(crate) is_there: bool,
     /// Whether there is a helper.
     pub(crate) has_helper: bool,

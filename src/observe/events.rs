@@ -1,10 +1,7 @@
 //! What happens to a pool's workers and tasks, for the feature `tracing`. Without the feature, or
 //! in a pool without `Builder::tracing`, an event costs nothing or one test.
 
-use std::io;
-
 use crate::crew::Asleep;
-use crate::sync::unwind::Payload;
 
 /// See the [module's documentation](self).
 #[cfg_attr(not(feature = "tracing"), allow(dead_code, reason = "nothing reads the fields"))]
@@ -26,19 +23,6 @@ pub(crate) enum Event<'a> {
     Panicked(Option<&'a str>),
     /// A task was not started within its view's queue timeout.
     Expired,
-}
-
-impl<'a> Event<'a> {
-    pub(crate) fn refused(error: &io::Error) -> Self {
-        Event::Refused(error.to_string())
-    }
-
-    pub(crate) fn panicked(payload: Option<&'a Payload>) -> Self {
-        Event::Panicked(payload.and_then(|payload| {
-            let literal = payload.downcast_ref::<&str>().copied();
-            literal.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        }))
-    }
 }
 
 /// Reports an event of the pool of this name.

@@ -8,6 +8,7 @@ use crate::keeper::Keeper;
 use crate::observe::events;
 use crate::observe::events::Event;
 use crate::observe::observer::Observe;
+use crate::observe::tracker::Watch;
 use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
 use crate::thread::PoolId;
 
@@ -16,9 +17,9 @@ type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
 
-/// Makes the tracker of a pool.
-pub(crate) type TrackerFactory =
-    Arc<dyn Fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe> + Send + Sync>;
+/// Makes the tracker of a pool. Only the builder's methods name such a function: so a program
+/// without reports does not contain it.
+pub(crate) type NewTracker = fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe>;
 
 /// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained
 /// and changes nothing: any thread may drop the last reference to a pool, such as one that drops a
@@ -34,17 +35,15 @@ pub(crate) struct Hooks {
     /// Context hooks and those of the integrations, in the order in which they were added.
     pub(crate) observers: Vec<Arc<dyn Observe>>,
     /// `None` if the pool does not track its tasks.
-    pub(crate) tracker: Option<TrackerFactory>,
+    pub(crate) tracker: Option<NewTracker>,
+    /// Of the tracker. `None` if it reports no stalls.
+    pub(crate) watch: Option<Watch>,
     /// Whether events are reported.
     #[cfg(feature = "tracing")]
     pub(crate) traces: bool,
 }
 
 impl Hooks {
-    pub(crate) fn worker_started(&self, index: usize) {
-        self.call(self.on_worker_start.as_ref(), index);
-    }
-
     /// Whether a worker runs user code before its first task.
     pub(crate) fn has_start_hook(&self) -> bool {
         self.has_subscriber() || self.on_worker_start.is_some() || self.around_worker.is_some()
@@ -64,19 +63,9 @@ impl Hooks {
         // A defect of the crate inside of the hook must not look like a panic of the hook.
         let mut live_once = || live.take().into_iter().for_each(|live| abort_on_panic(live));
         if let Some(around) = &self.around_worker {
-            if let Err(payload) = contain(|| around(&mut live_once)) {
-                self.panicked(payload);
-            }
+            self.call(|| around(&mut live_once));
         }
         live_once();
-    }
-
-    pub(crate) fn has_stop_hook(&self) -> bool {
-        self.on_worker_stop.is_some()
-    }
-
-    pub(crate) fn worker_stops(&self, index: usize) {
-        self.call(self.on_worker_stop.as_ref(), index);
     }
 
     /// Returns the name that the user's hook gives. `None` without a hook, or if it panics.
@@ -110,11 +99,10 @@ impl Hooks {
         }
     }
 
-    fn call(&self, hook: Option<&IndexHook>, index: usize) {
-        if let Some(hook) = hook {
-            if let Err(payload) = contain(|| hook(index)) {
-                self.panicked(payload);
-            }
+    /// Calls a hook, and contains its panic.
+    pub(crate) fn call(&self, hook: impl FnOnce()) {
+        if let Err(payload) = contain(hook) {
+            self.panicked(payload);
         }
     }
 }
@@ -129,6 +117,7 @@ impl fmt::Debug for Hooks {
             .field("panic_handler", &self.panic_handler.is_some())
             .field("observers", &self.observers.len())
             .field("tracker", &self.tracker.is_some())
+            .field("stalls_after", &self.watch.as_ref().map(|watch| watch.after))
             .finish()
     }
 }

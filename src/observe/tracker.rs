@@ -12,12 +12,11 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::keeper::{Keeper, KeeperJob, PAUSE, UserCode};
-use crate::observe::hooks::{Hooks, TrackerFactory};
+use crate::observe::hooks::Hooks;
 use crate::observe::observer::Observe;
 use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
 use crate::stats::Stats;
 use crate::sync::probe::{self, ThreadState};
-use crate::sync::unwind::contain;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
@@ -36,7 +35,6 @@ type StallHook = dyn Fn(&Report) + Send + Sync;
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
     pool: PoolId,
-    watch: Option<Watch>,
     state: Mutex<TrackerState>,
     keeper: Arc<Keeper>,
     hooks: Hooks,
@@ -62,8 +60,8 @@ struct TrackerState {
 struct TaskRecord {
     location: &'static Location<'static>,
     is_future: bool,
-    /// Also `Running` if an immediate shutdown has handed the task back. Never `Blocked`: the
-    /// second record says that.
+    /// Also `Running` if an immediate shutdown has handed the task back. `Blocked` only in the
+    /// copy that a running task has.
     state: TaskState,
     since: Instant,
 }
@@ -78,24 +76,22 @@ struct Running {
     /// or poll.
     probed: probe::ThreadId,
     used_before: Option<u64>,
-    is_blocked: bool,
     /// Whether a stall of it was reported.
     is_reported: bool,
 }
 
 impl Tracker {
-    /// Returns what makes the tracker of each pool of a builder.
-    pub(crate) fn factory(watch: Option<Watch>) -> TrackerFactory {
-        Arc::new(move |pool, keeper, hooks| {
-            let (watch, keeper, hooks) = (watch.clone(), Arc::clone(keeper), hooks.clone());
-            let state = Mutex::new(TrackerState::default());
-            Arc::new(Arc::new(Tracker { pool, watch, state, keeper, hooks }))
-        })
+    /// Returns the tracker of a pool with these hooks.
+    pub(crate) fn observer(pool: PoolId, keeper: &Arc<Keeper>, hooks: &Hooks) -> Arc<dyn Observe> {
+        let (keeper, hooks) = (Arc::clone(keeper), hooks.clone());
+        let state = Mutex::new(TrackerState::default());
+        Arc::new(Arc::new(Tracker { pool, state, keeper, hooks }))
     }
 
     /// Lets the keeper look for stalls, if it does not. There is a task.
     fn begin_watch(&self, mut state: MutexGuard<'_, TrackerState>) {
-        let Some(watch) = self.watch.as_ref().filter(|_| !state.is_watched) else { return };
+        let watch = self.hooks.watch.as_ref();
+        let Some(watch) = watch.filter(|_| !state.is_watched) else { return };
         state.is_watched = true;
         drop(state);
         // A report comes at most a quarter of `after` late, or one of the keeper's pauses.
@@ -107,7 +103,7 @@ impl Tracker {
     /// [`Watch::after`], or tasks are queued and none was started for that long. Marks it as
     /// reported.
     fn take_stall(&self) -> Option<Arc<StallHook>> {
-        let (watch, now) = (self.watch.as_ref()?, Instant::now());
+        let (watch, now) = (self.hooks.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
         let mut is_stalled = false;
         let mut state = self.state.lock();
@@ -146,7 +142,7 @@ impl Observe for Arc<Tracker> {
         let thread = thread::current().id();
         let mut state = self.state.lock();
         if let Some(task) = state.running.iter_mut().rfind(|task| task.thread == thread) {
-            task.is_blocked = is_blocked;
+            task.record.state = if is_blocked { TaskState::Blocked } else { TaskState::Running };
         }
     }
 
@@ -171,26 +167,21 @@ impl Observe for Arc<Tracker> {
         }
         let (hook, report) = stall?;
         let hooks = self.hooks.clone();
-        Some(Box::new(move || {
-            if let Err(payload) = contain(|| hook(&report)) {
-                hooks.panicked(payload);
-            }
-        }))
+        Some(Box::new(move || hooks.call(|| hook(&report))))
     }
 
     fn report(&self, pool: &str, stats: Stats) -> Option<Report> {
         let now = Instant::now();
         let state = self.state.lock();
-        let info = |record: &TaskRecord, state| TaskInfo {
+        let info = |record: &TaskRecord| TaskInfo {
             location: record.location,
             is_future: record.is_future,
-            state,
+            state: record.state,
             since: now.saturating_duration_since(record.since),
         };
         let mut threads: Vec<(ThreadId, RunningThread)> = Vec::new();
         for task in &state.running {
-            let state = if task.is_blocked { TaskState::Blocked } else { TaskState::Running };
-            let info = info(&task.record, state);
+            let info = info(&task.record);
             match threads.iter_mut().find(|(thread, _)| *thread == task.thread) {
                 Some((_, thread)) => thread.tasks.push(info),
                 None => {
@@ -217,7 +208,7 @@ impl Observe for Arc<Tracker> {
         let oldest = |wanted| {
             let tasks = state.tasks.iter().filter(|(_, record)| record.state == wanted);
             let oldest = tasks.min_by_key(|(_, record)| record.since);
-            oldest.map(|(_, record)| info(record, wanted))
+            oldest.map(|(_, record)| info(record))
         };
         Some(Report {
             pool: pool.to_owned(),
@@ -261,7 +252,6 @@ impl Enter for Tracked {
             name: current.name().map(str::to_owned),
             used_before: probed.cpu_nanos(),
             probed,
-            is_blocked: false,
             is_reported: false,
         };
         state.running.push(running);

@@ -61,7 +61,7 @@ impl Shared {
             return Ok(());
         }
         let started = self.start_own(registry, "helper", self.config.stack_size, Self::help);
-        registry.refused += usize::from(started.is_err());
+        registry.stats.threads_refused += usize::from(started.is_err());
         let mut state = self.keeper.state.lock();
         state.has_helper = started.is_ok();
         if state.has_helper {
@@ -77,7 +77,7 @@ impl Shared {
     /// The system has refused the helper.
     pub(super) fn ask_for_helper_again(self: &Arc<Self>, error: &io::Error) {
         self.ask_again(KeeperJob::Helper);
-        self.emit(Event::refused(error));
+        self.emit(Event::Refused(error.to_string()));
     }
 
     /// Runs user code until the pool has no worker. Returns what waits for the end of the pool,

@@ -99,14 +99,13 @@ impl Shared {
         if !crate::sync::STARTS_KEEPER.get() {
             return Ok(());
         }
-        if registry.has_keeper {
+        if self.keeper.state.lock().is_there {
             return Ok(());
         }
         // It may run user code: instead of a refused helper, and as it drops the last reference to
         // the pool.
         let stack_size = cmp::max(self.config.stack_size, default_stack_size());
         self.start_own(registry, "keeper", stack_size, Self::keep)?;
-        registry.has_keeper = true;
         self.keeper.state.lock().is_there = true;
         Ok(())
     }
@@ -118,13 +117,12 @@ impl Shared {
             return None;
         }
         // The starter of the keeper holds the lock until the worker is counted.
-        let mut registry = self.registry.lock();
+        let _registry = self.registry.lock();
         let mut state = self.keeper.state.lock();
         let leaves = self.counts.load().total() == 0
             && !state.lacks_helper()
             && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());
         leaves.then(|| {
-            registry.has_keeper = false;
             state.is_there = false;
             if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }
         })

@@ -11,7 +11,6 @@
 
 #![doc = include_str!("protocol.md")]
 
-mod attach;
 mod compensate;
 pub(crate) mod context;
 mod deferred;
@@ -22,7 +21,6 @@ mod notify;
 mod place;
 mod poll_wait;
 mod region;
-mod resize;
 mod retire;
 mod route;
 mod shared;

@@ -83,7 +83,7 @@ impl Shared {
                 self.keeper.recheck();
             }
             registry.deregister(key);
-            if !self.config.hooks.has_stop_hook() {
+            if self.config.hooks.on_worker_stop.is_none() {
                 registry.return_index(index);
             }
             return Some(owed);

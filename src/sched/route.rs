@@ -1,11 +1,13 @@
 //! Where a task is submitted to: a pool and, unless it is the default one, a view of it.
 
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 use crate::flight::InFlight;
 use crate::sched::poll_wait::{PollWait, may_count};
 use crate::sched::shared::Shared;
-use crate::task::attachment::{Attachment, Line};
+use crate::sync::unwind::{contain, discard};
+use crate::task::attachment::{Attachment, Line, Submission};
 use crate::task::expiry::Expiry;
 use crate::task::job::Outcome;
 use crate::task::promise::SlotQueue;
@@ -42,10 +44,37 @@ impl<'a> Route<'a> {
         self.shared.running_of(self.view)
     }
 
+    /// Whether it leads to the default view of a pool without observers.
+    #[inline]
+    pub(crate) fn is_default_without_observers(self) -> bool {
+        self.view.is_none() && self.shared.observers.is_empty()
+    }
+
+    /// Returns the [attachment](crate::task::attachment) of a task that is submitted now: a part
+    /// for each [observer](crate::observe::Observe) of the pool. Mostly there is none. A part that
+    /// panics is left out.
+    #[inline]
+    pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
+        if self.shared.observers.is_empty() { None } else { self.attach(line, is_future) }
+    }
+
+    #[cold]
+    fn attach(self, line: Line, is_future: bool) -> Option<Attachment> {
+        let submission = Submission { pool: &self.shared.config.name, line, is_future };
+        let mut parts = Vec::new();
+        for observer in &self.shared.observers {
+            let part = contain(|| observer.submitted(submission));
+            parts.extend(part.map_err(discard).ok().flatten());
+        }
+        Attachment::new(parts)
+    }
+
     /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue
-    /// timeout.
+    /// timeout, which ends at some time.
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
-        self.view?.expiry()
+        let view = self.view.filter(|view| view.may_expire.get())?;
+        let timeout = self.shared.policy.terms(view.id).queue_timeout?;
+        Some(Expiry::new(Instant::now().checked_add(timeout)?))
     }
 
     /// Returns what the handle of a task needs to know of it.

@@ -1,4 +1,5 @@
-//! What the handles, workers and wakers of one pool share: its parts, closing, and statistics.
+//! What the handles, workers and wakers of one pool share: its parts, closing, resizing, and
+//! statistics.
 
 use std::any::Any;
 // The table of pools is not part of the protocol, so models do not explore its lock: nothing
@@ -9,6 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 
 use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot};
+use crate::error::BuildError;
 use crate::flight::{InFlight, OwnWaits, Permits, Status};
 use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
 use crate::observe::{Event, Hooks, Observe};
@@ -16,7 +18,7 @@ use crate::queue::Queue;
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
-use crate::sync::unwind::discard;
+use crate::sync::unwind::{discard, text_of};
 use crate::sync::{AtomicUsize, Counter};
 use crate::task::job::{Job, Outcome};
 use crate::task::pending::Pending;
@@ -132,7 +134,8 @@ pub(crate) struct Shared {
     pub(crate) returning: Returning,
     /// How often `max_size` was lowered.
     pub(crate) shrinks: Counter,
-    /// How many immediate shutdowns there were.
+    /// How many immediate shutdowns there were. After the first one deferred tasks are dropped
+    /// instead of queued.
     pub(crate) stops: Counter,
     /// Counts tasks that ended outside of the workers.
     pub(crate) caller_metrics: CallerMetrics,
@@ -217,7 +220,7 @@ impl Shared {
         let Outcome::Panicked(payload) = outcome else {
             return self.config.hooks.emit(&self.config.name, Event::Expired);
         };
-        self.config.hooks.emit(&self.config.name, Event::panicked(payload.as_ref()));
+        self.config.hooks.emit(&self.config.name, Event::Panicked(payload.as_deref().and_then(text_of)));
         if let Some(payload) = payload.take() {
             self.config.hooks.panicked(payload);
         }
@@ -270,6 +273,31 @@ impl Shared {
         }
     }
 
+    /// Sets both sizes to what `change` makes of them.
+    pub(crate) fn resize(
+        self: &Arc<Self>,
+        change: impl Fn(usize, usize) -> (usize, usize),
+    ) -> Result<(), BuildError> {
+        // Race 15: the reserves change under the same lock.
+        let is_lower = self.policy.resize(&self.sizes, change)?;
+        if is_lower {
+            // Idle workers above the limit leave now, busy ones when they become idle.
+            self.shrinks.increment();
+        }
+        // Parked workers compute their deadline again.
+        self.idle.recheck_all();
+        self.admit_returning();
+        self.grant_permits();
+        // The first worker that comes for queued work notifies the next one.
+        self.look();
+        Ok(())
+    }
+
+    pub(crate) fn set_keep_alive(&self, keep_alive: Duration) {
+        self.sizes.set_keep_alive(keep_alive);
+        self.idle.recheck_all();
+    }
+
     /// Accepts no more tasks. Accepted tasks run, those of paused views too; then the workers
     /// leave.
     pub(crate) fn close(self: &Arc<Self>) {
@@ -287,14 +315,8 @@ impl Shared {
             self.idle.recheck_all();
             self.keeper.recheck();
             // There may be no worker that does so when it leaves.
-            self.free_pending();
+            drop(self.pending.shut());
         }
-    }
-
-    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
-    /// are none.
-    fn free_pending(&self) {
-        drop(self.pending.shut());
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
@@ -316,8 +338,8 @@ impl Shared {
         }
     }
 
-    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues.
-    /// All entries are stale. One of a future holds the pool: it would stay for ever. A list of
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues
+    /// and of its list of pending futures. All entries are stale. One of a future holds the pool: it would stay for ever. A list of
     /// unstarted tasks may outlive the pool, and counts its entries.
     #[cold]
     pub(super) fn clear_if_over(&self, is_over: bool) {
@@ -326,13 +348,8 @@ impl Shared {
                 job.take_if_stale();
                 discard((job, view));
             });
-            self.free_pending();
+            drop(self.pending.shut());
         }
-    }
-
-    /// An immediate shutdown begins: deferred tasks are dropped from now on instead of queued.
-    pub(crate) fn begin_immediate_shutdown(&self) {
-        self.stops.increment();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
@@ -340,14 +357,13 @@ impl Shared {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
         let registry = self.registry.lock();
         // Counters are read in reverse order of a task's life, so no difference is negative.
         let mut sums = registry.sums();
         self.caller_metrics.lock().add_to(&mut sums);
         let in_flight = self.in_flight.count();
         let now = self.counts.load();
-        registry.describe(&mut stats);
+        let mut stats = registry.stats.clone();
         stats.workers = now.total();
         stats.idle = now.idle();
         stats.blocked = self.blocked_count(now);

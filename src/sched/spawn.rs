@@ -61,7 +61,7 @@ impl Shared {
     /// Called after other threads can no longer rely on the start: the subscriber may be slow.
     pub(super) fn report_refusal(&self, why: &StartError) {
         if let StartError::Refused(error) = why {
-            self.emit(Event::refused(error));
+            self.emit(Event::Refused(error.to_string()));
         }
     }
 
@@ -91,7 +91,7 @@ impl Shared {
         may: &dyn Fn(Snapshot) -> bool,
     ) -> Result<(), StartError> {
         // A predecessor needs its own index during its stop hook.
-        let inherits = predecessor.filter(|_| !self.config.hooks.has_stop_hook());
+        let inherits = predecessor.filter(|_| self.config.hooks.on_worker_stop.is_none());
         let (mut registry, index, name, shrinks) = self
             .lock_for_start(inherits.map(|left| left.index), may)
             .inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;
@@ -118,7 +118,7 @@ impl Shared {
         let handle = match started {
             Ok(handle) => handle,
             Err(error) => {
-                registry.refused += 1;
+                registry.stats.threads_refused += 1;
                 return Err(StartError::Refused(error));
             }
         };

@@ -134,7 +134,10 @@ impl Worker {
     fn start(&mut self) {
         if self.shared.config.hooks.has_start_hook() {
             self.shared.emit(Event::WorkerStarted(self.index));
-            self.shared.config.hooks.worker_started(self.index);
+            let hooks = &self.shared.config.hooks;
+            if let Some(hook) = &hooks.on_worker_start {
+                hooks.call(|| hook(self.index));
+            }
             self.shared.exit_start_hook().fence(&self.shared);
         }
         self.context.runs_tasks.set(true);
@@ -152,9 +155,10 @@ impl Worker {
             moved.look(&shared);
         }
         shared.emit(Event::Retired(index, why.name()));
-        if shared.config.hooks.has_stop_hook() {
+        let hooks = &shared.config.hooks;
+        if let Some(hook) = &hooks.on_worker_stop {
             set_identity(shared.id(), Some(index), Some(key));
-            shared.config.hooks.worker_stops(index);
+            hooks.call(|| hook(index));
             shared.registry.lock().return_index(index);
         }
         shared.emit(Event::WorkerStopped(index));

@@ -16,9 +16,9 @@ mod system {
     use std::mem::MaybeUninit;
     use std::ptr;
 
-    /// `None`: the system does not tell, so it is not changed.
+    /// What the threads of a pool inherit. `None`: the system does not tell, so it is not changed.
     #[derive(Clone, Copy)]
-    pub(super) struct State {
+    pub(crate) struct Inherited {
         cpus: Option<libc::cpu_set_t>,
         blocked: Option<libc::sigset_t>,
     }
@@ -34,8 +34,9 @@ mod system {
         (!failed).then(|| unsafe { cpus.assume_init() })
     }
 
-    impl State {
-        pub(super) fn of_current() -> Self {
+    impl Inherited {
+        /// What the calling thread has.
+        pub(crate) fn of_current() -> Self {
             let mut blocked = MaybeUninit::<libc::sigset_t>::uninit();
             // SAFETY: without a new set the call only writes the old one, for which the pointer is
             // valid.
@@ -44,10 +45,11 @@ mod system {
             };
             // SAFETY: the call has succeeded, so it has written the set.
             let blocked = (failed == 0).then(|| unsafe { blocked.assume_init() });
-            State { cpus: cpus(), blocked }
+            Inherited { cpus: cpus(), blocked }
         }
 
-        pub(super) fn apply(&self) {
+        /// Gives it to the calling thread, a new one of the pool.
+        pub(crate) fn apply(&self) {
             if let Some(blocked) = &self.blocked {
                 // SAFETY: the set is valid, and the old one is not asked for.
                 unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, ptr::null_mut()) };
@@ -76,45 +78,29 @@ mod system {
 #[cfg(not(all(target_os = "linux", not(any(elastipool_loom, miri)))))]
 mod system {
     #[derive(Clone, Copy)]
-    pub(super) struct State;
+    pub(crate) struct Inherited;
 
-    impl State {
-        pub(super) fn of_current() -> Self {
-            State
+    impl Inherited {
+        pub(crate) fn of_current() -> Self {
+            Inherited
         }
 
-        pub(super) fn apply(&self) {}
+        pub(crate) fn apply(&self) {}
     }
 
     pub(super) fn set_name(_: &str) {}
 }
 
-/// How many bytes of a thread's name Linux keeps.
-const NAME_LEN: usize = 15;
-
-/// See the [module's documentation](self).
-#[derive(Clone, Copy)]
-pub(crate) struct Inherited(system::State);
-
-impl Inherited {
-    /// What the calling thread has.
-    pub(crate) fn of_current() -> Self {
-        Inherited(system::State::of_current())
-    }
-
-    /// Gives it to the calling thread, a new one of the pool.
-    pub(crate) fn apply(&self) {
-        self.0.apply();
-    }
-}
+pub(crate) use system::Inherited;
 
 /// If the system would cut the name `{pool}-{index}` of the calling thread, makes it cut the pool's
 /// name instead of the index. Only the system sees that: the thread keeps its whole name for panics
 /// and [`std::thread::Thread::name`].
 pub(crate) fn show_index(pool: &str, index: usize) {
     let index = format!("-{index}");
-    if pool.len() + index.len() > NAME_LEN {
-        let mut end = NAME_LEN - index.len();
+    // Linux keeps 15 bytes of a name. An index has fewer digits.
+    let mut end = 15 - index.len();
+    if pool.len() > end {
         while !pool.is_char_boundary(end) {
             end -= 1;
         }

@@ -10,6 +10,12 @@ use std::{mem, process};
 /// The payload of a panic.
 pub(crate) type Payload = Box<dyn Any + Send>;
 
+/// Returns the text that `panic!` was called with.
+pub(crate) fn text_of(payload: &(dyn Any + Send)) -> Option<&str> {
+    let text = payload.downcast_ref::<&'static str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+}
+
 /// Runs user code and returns a panic's payload as the error.
 ///
 /// The caller ensures unwind safety: after a panic it only drops what `f` has captured.

@@ -11,4 +11,4 @@ mod policy;
 mod view;
 
 pub(crate) use policy::{Gate, Policy, Terms};
-pub(crate) use view::{QueueTimeout, ViewCore, ViewHandle, ViewJob, ViewPool};
+pub(crate) use view::{ViewCore, ViewHandle, ViewJob, ViewPool};

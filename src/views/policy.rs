@@ -10,11 +10,11 @@
 //! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the
 //! others cost nothing.
 
-use std::array;
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::crew::{MustLook, Sizes, check_reserves};
 use crate::error::BuildError;
@@ -27,7 +27,8 @@ use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
 
-const LEVELS: usize = 3;
+/// One for each priority.
+type Levels<T> = [T; Priority::Low as usize + 1];
 
 /// How often in a row a level with eligible work is passed over before it is served. With 18, each
 /// of two lower levels that are due at the same time still gets one take in 20.
@@ -46,19 +47,21 @@ pub(crate) struct Terms {
     /// Whether workers take none of its tasks. Those that have started go on: they still get
     /// places.
     pub(crate) is_paused: bool,
+    /// How long a task may wait for its start.
+    pub(crate) queue_timeout: Option<Duration>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
         let (priority, limit) = (Priority::Normal, usize::MAX);
-        Terms { priority, weight: 1, limit, reserve: 0, is_paused: false }
+        Terms { priority, weight: 1, limit, reserve: 0, is_paused: false, queue_timeout: None }
     }
 }
 
 impl Terms {
     /// Returns an error if no view can have these.
     fn check(self) -> Result<(), BuildError> {
-        let Terms { weight, limit, reserve, .. } = self;
+        let Terms { weight, limit, reserve, queue_timeout, .. } = self;
         if limit == 0 {
             return Err(BuildError::ViewLimitZero);
         }
@@ -67,6 +70,9 @@ impl Terms {
         }
         if limit < reserve {
             return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
+        }
+        if queue_timeout == Some(Duration::ZERO) {
+            return Err(BuildError::QueueTimeoutZero);
         }
         Ok(())
     }
@@ -116,7 +122,7 @@ struct PolicyState<T> {
     /// The views with workers that wait for a place. Also some that have none any more, until the
     /// next place is free.
     awaited: Vec<ViewId>,
-    levels: [Level; LEVELS],
+    levels: Levels<Level>,
     /// The sum of all reserves.
     reserved: usize,
     /// Places that are not covered by the reserve of their view.
@@ -294,9 +300,9 @@ impl<T> PolicyState<T> {
 
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
     /// Returns also which levels have eligible work.
-    fn choose(&mut self, tries_default: bool) -> Option<(ViewId, [bool; LEVELS])> {
+    fn choose(&mut self, tries_default: bool) -> Option<(ViewId, Levels<bool>)> {
         let has_shared = self.shared_left(self.limit) > 0;
-        let mut best: [Option<(u128, ViewId)>; LEVELS] = [None; LEVELS];
+        let mut best = Levels::<Option<(u128, ViewId)>>::default();
         let default = tries_default.then_some(&DEFAULT_VIEW);
         // The oldest view first: of two with the same pass it is served first.
         for &id in default.into_iter().chain(&self.busy) {
@@ -313,7 +319,7 @@ impl<T> PolicyState<T> {
             }
         }
         let passed = |index: &usize| self.levels[*index].passed;
-        let contenders = (0..LEVELS).filter(|&index| best[index].is_some());
+        let contenders = (0..best.len()).filter(|&index| best[index].is_some());
         let due = contenders.filter(|index| passed(index) >= MAX_PASSED).max_by_key(passed);
         let chosen = due.or_else(|| best.iter().position(Option::is_some))?;
         let (_, id) = best[chosen]?;
@@ -412,7 +418,7 @@ impl<T> Policy<T> {
             views,
             busy: Vec::new(),
             awaited: Vec::new(),
-            levels: array::from_fn(|_| Level::default()),
+            levels: Levels::default(),
             reserved: 0,
             shared: 0,
         };
@@ -728,7 +734,8 @@ mod tests {
         let priority = [Priority::High, Priority::Normal, Priority::Low][fastrand::usize(..3)];
         let limit = if fastrand::bool() { usize::MAX } else { fastrand::usize(1..3) };
         let (weight, is_paused) = (fastrand::usize(1..4), fastrand::u8(..4) == 0);
-        Terms { priority, weight, limit, reserve: fastrand::usize(..2), is_paused }
+        let reserve = fastrand::usize(..2);
+        Terms { priority, weight, limit, reserve, is_paused, queue_timeout: None }
     }
 
     /// An item: the number of its view, whether it is a new task, and its number among these.

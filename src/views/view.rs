@@ -1,18 +1,14 @@
 //! A view of a pool, as the scheduler sees it: what its tasks and handles share. The public type is
 //! `crate::View`.
 
-// The timeout is not part of the protocol, so models do not explore its lock.
 use std::ops::Deref;
-use std::sync::{Arc, Mutex as StdMutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Weak};
 
 use crate::crew::{CallerMetrics, Sums};
-use crate::error::BuildError;
 use crate::flight::InFlight;
 use crate::stats::Stats;
 use crate::sync::{Counter, Hint};
 use crate::task::ViewId;
-use crate::task::expiry::Expiry;
 use crate::task::job::{Job, Outcome};
 
 /// The pool as its views see it: it uses this module, and not the reverse.
@@ -32,7 +28,8 @@ pub(crate) trait ViewPool: Send + Sync {
 pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
-    pub(crate) queue_timeout: QueueTimeout,
+    /// Whether its tasks may have a queue timeout. A submission takes no lock before.
+    pub(crate) may_expire: Hint,
     /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count
     /// here to before its end.
     pub(crate) in_flight: InFlight,
@@ -80,34 +77,6 @@ impl Deref for ViewHandle {
     }
 }
 
-/// How long a task may wait for its start.
-#[derive(Default)]
-pub(crate) struct QueueTimeout {
-    /// A submission takes no lock while there is none.
-    is_set: Hint,
-    timeout: StdMutex<Option<Duration>>,
-}
-
-impl QueueTimeout {
-    pub(crate) fn set(&self, timeout: Option<Duration>) -> Result<(), BuildError> {
-        if timeout == Some(Duration::ZERO) {
-            return Err(BuildError::QueueTimeoutZero);
-        }
-        let mut current = self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        *current = timeout;
-        // Under the lock: the hint is that of the last call.
-        self.is_set.set(timeout.is_some());
-        Ok(())
-    }
-
-    pub(crate) fn get(&self) -> Option<Duration> {
-        if !self.is_set.get() {
-            return None;
-        }
-        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for ViewCore {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
@@ -120,14 +89,13 @@ impl ViewCore {
     pub(crate) fn new<P: ViewPool + 'static>(
         id: ViewId,
         name: String,
-        queue_timeout: QueueTimeout,
         pool: &Arc<P>,
     ) -> Self {
         let pool: Weak<P> = Arc::downgrade(pool);
         ViewCore {
             id,
             name,
-            queue_timeout,
+            may_expire: Hint::default(),
             in_flight: InFlight::default(),
             running: InFlight::default(),
             metrics: CallerMetrics::default(),
@@ -135,13 +103,6 @@ impl ViewCore {
             pool,
             holders: Counter::default(),
         }
-    }
-
-    /// Returns the expiry of a task that is submitted now. `None` without a timeout, or one that
-    /// never ends.
-    pub(crate) fn expiry(&self) -> Option<Arc<Expiry>> {
-        let deadline = Instant::now().checked_add(self.queue_timeout.get()?)?;
-        Some(Expiry::new(deadline))
     }
 
     /// Accepts a task. `false` if the view is closed.

@@ -72,18 +72,18 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 27: a refusal grants a blocked worker no permit", "src/sched/keeper.rs",
         "                capacity.grant_over_limit(&self.sizes);\n"
         => "                let _ = capacity;\n", Test("law_07_refusal_proof", "submits_to_its_full_queue_is_admitted");
-    "race 15: a raised max_size grants no permit", "src/sched/resize.rs",
+    "race 15: a raised max_size grants no permit", "src/sched/shared.rs",
         "        self.grant_permits();\n" => "", Model("capacity::a_raised_max_size_versus_a_full_queue");
-    "race 15: max_size is raised without a look at the queue", "src/sched/resize.rs",
+    "race 15: max_size is raised without a look at the queue", "src/sched/shared.rs",
         "        self.look();\n        Ok(())"
         => "        Ok(())", Model("retire::a_higher_limit");
-    "race 15: max_size is lowered without a recheck", "src/sched/resize.rs",
+    "race 15: max_size is lowered without a recheck", "src/sched/shared.rs",
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::a_lower_limit");
     "race 15: a new worker does not know that max_size was lowered before it ran", "src/sched/worker.rs",
         "search, shrinks, .. } = start;\n"
         => "search, shrinks, .. } = start;\n        let shrinks = shrinks.max(shared.shrinks.get());\n", Model("retire::a_lower_limit_versus_start");
-    "race 15: core_size is changed without a recheck", "src/sched/resize.rs",
+    "race 15: core_size is changed without a recheck", "src/sched/shared.rs",
         "        self.idle.recheck_all();\n        self.admit"
         => "        self.admit", Model("retire::another_core_size");
     "recycling: a worker leaves although its successor is refused", "src/sched/retire.rs",
@@ -96,7 +96,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            if why == Retire::Recycled {\n                // Started before"
         => "            if false {\n                // Started before", Test("workers", "recycling::");
     "recycling: the index is free before the stop hook has returned", "src/sched/spawn.rs",
-        "predecessor.filter(|_| !self.config.hooks.has_stop_hook())"
+        "predecessor.filter(|_| self.config.hooks.on_worker_stop.is_none())"
         => "predecessor", Model("hooks::recycle_with_hooks");
     "law 4: an excess of runnable workers is ignored", "src/sched/retire.rs",
         "now.runnable() > self.sizes.max()"
@@ -145,7 +145,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("hooks::the_keeper_versus_the_end");
     "keeper: the pool does not wait for its exit", "src/crew/registry.rs",
         "        self.threads.push((key, handle));\n        self.unjoined += 1;\n"
-        => "        self.threads.push((key, handle));\n        self.unjoined += usize::from(self.has_keeper);\n", Test("interface", "the_watcher_is_gone");
+        => "        self.unjoined += usize::from(!self.threads.is_empty());\n        self.threads.push((key, handle));\n", Test("interface", "the_watcher_is_gone");
     "keeper: a refused one leaves the registry locked", "src/sched/spawn.rs",
         "        let body = move || {\n            // Made here: if the system refuses the thread, this closure is dropped under the\n            // registry's lock, which the drop of an `Exit` takes.\n            let exit = Exit { registry: Arc::clone(&shared.registry), key };\n"
         => "        let exit = Exit { registry: Arc::clone(&shared.registry), key };\n        let body = move || {\n", Test("law_07_refusal_proof", "if_the_keeper_is_refused");

@@ -92,7 +92,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "workers.insert(place, worker);"
         => "workers.push((worker, place).0);", Test("law_05_cold", "lowest_index");
     "law 7: a refused worker is counted", "src/sched/spawn.rs",
-        "                registry.refused += 1;\n"
+        "                registry.stats.threads_refused += 1;\n"
         => "                self.counts.add_worker();\n", Test("law_07_refusal_proof", "");
     "race 19: a worker that leaves keeps its context open", "src/sched/worker/rest.rs",
         "        set_worker(None);\n"
