@@ -8,6 +8,7 @@ use crate::error::BuildError;
 use crate::sched::context::{RegionKind, WorkerContext};
 use crate::sched::region::OutsideOfRegion;
 use crate::sched::shared::Shared;
+use crate::sched::worker::enable_views;
 use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::views::{Terms, ViewCore, ViewPool};
 
@@ -16,6 +17,7 @@ impl Shared {
     /// Called before a view can have a task.
     pub(crate) fn expect_views(&self) {
         if !self.policy.is_used() {
+            enable_views();
             self.policy.begin_use();
             // Race 4: an idle worker counts as running until it has seen that.
             self.idle.recheck_all();

@@ -71,9 +71,14 @@ impl<'a> Route<'a> {
 
     /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue
     /// timeout, which ends at some time.
+    #[inline]
     pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
-        let view = self.view.filter(|view| view.may_expire.get())?;
-        let timeout = self.shared.policy.terms(view.id).queue_timeout?;
+        if self.view?.may_expire.get() { self.begin_expiry() } else { None }
+    }
+
+    #[cold]
+    fn begin_expiry(self) -> Option<Arc<Expiry>> {
+        let timeout = self.shared.policy.terms(self.view_id()).queue_timeout?;
         Some(Expiry::new(Instant::now().checked_add(timeout)?))
     }
 

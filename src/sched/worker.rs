@@ -4,7 +4,7 @@ mod rest;
 
 use std::mem;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::crew::{Exit, MustLook, Search, ThreadKey, WorkerMetrics};
 use crate::observe::Event;
@@ -84,6 +84,15 @@ pub(crate) fn run(start: Start) {
     discard(shared);
 }
 
+/// [`Worker::run_next_of_views`]. A program without views sets no function here, and so does not
+/// contain it.
+static RUN_NEXT_OF_VIEWS: OnceLock<fn(&mut Worker, Option<Job>) -> bool> = OnceLock::new();
+
+/// Called before a worker of any pool may have to ask the policy.
+pub(super) fn enable_views() {
+    RUN_NEXT_OF_VIEWS.get_or_init(|| Worker::run_next_of_views);
+}
+
 struct Worker {
     shared: Arc<Shared>,
     key: ThreadKey,
@@ -98,9 +107,6 @@ struct Worker {
     /// Beside which gate it may take jobs without the policy. Unless that is none, it is counted as
     /// a running task of the default view, also between two of them.
     passes: Gate,
-    /// The view of the job that it has taken. Beside the job, which is then four words, and is
-    /// moved a lot.
-    view: Option<Arc<ViewCore>>,
 }
 
 impl Worker {
@@ -117,7 +123,6 @@ impl Worker {
             search,
             is_woken: true,
             passes: Gate::None,
-            view: None,
         }
     }
 
@@ -185,20 +190,18 @@ impl Worker {
             // since.
             if !self.shared.is_above_limit(self.shared.counts.load()) {
                 let passes = self.may_pass();
-                let mut next = match passes {
-                    true => self.context.pop(&self.shared.queue),
-                    false => self.next_of_views(),
-                };
+                let mut next = if passes { self.context.pop(&self.shared.queue) } else { None };
                 // Read after the pop: a job that was queued behind a pause or a view's task is
                 // taken by the policy. Otherwise it could pass them.
-                if passes && !self.may_pass() {
-                    self.ask_policy(&mut next);
-                }
-                if let Some(job) = &mut next {
+                if !passes || !self.may_pass() {
+                    let run_next = RUN_NEXT_OF_VIEWS.get();
+                    if run_next.expect("set before the gate was shut")(self, next) {
+                        continue;
+                    }
+                } else if let Some(job) = &mut next {
                     // Run where it lies: a move is a copy.
-                    let is_new = job.is_new();
-                    self.notify_before_run(is_new);
-                    self.run(job, is_new);
+                    self.notify_before_run(job.is_new());
+                    self.run(job);
                     // Nothing is left of it.
                     mem::forget(next);
                     continue;
@@ -254,15 +257,23 @@ impl Worker {
         self.shared.policy.has_gate(self.passes)
     }
 
-    /// Takes the next job through the policy, one that it has taken without once more. `next` lies
-    /// where it is run: a move in the caller would be a copy for each job.
+    /// Takes the next job through the policy, and runs it. Puts one back that it has `taken`
+    /// without the policy. Returns whether there was a job.
     #[cold]
-    fn ask_policy(&mut self, next: &mut Option<Job>) {
-        if let Some(job) = next.take() {
+    fn run_next_of_views(&mut self, taken: Option<Job>) -> bool {
+        if let Some(job) = taken {
             let is_new = job.is_new();
             self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
         }
-        *next = self.next_of_views();
+        let Some(ViewJob { mut job, view }) = self.next_of_views() else { return false };
+        self.notify_before_run(job.is_new());
+        match view {
+            Some(view) => self.run_of_view(&mut job, view),
+            None => self.run(&mut job),
+        }
+        // Nothing is left of it.
+        mem::forget(job);
+        true
     }
 
     /// The worker has no job. Ends its being counted as running, unless it may take jobs without a
@@ -290,8 +301,7 @@ impl Worker {
     }
 
     /// Releases the worker's place, and takes the next job with its place.
-    #[cold]
-    fn next_of_views(&mut self) -> Option<Job> {
+    fn next_of_views(&mut self) -> Option<ViewJob> {
         self.end_running();
         let (shared, context) = (&self.shared, &self.context);
         let pop_default = || {
@@ -302,27 +312,23 @@ impl Worker {
         let held = context.place.take();
         let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
         let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
-        let ViewJob { job, view } = taken?;
-        if view.is_none() {
+        let taken = taken?;
+        if taken.view.is_none() {
             self.passes = Gate::Open;
         }
-        context.place.set(Some(view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
-        self.view = view;
+        context.place.set(Some(taken.view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
         if has_more && !self.is_woken {
             // Race 35: the worker leaves work that another one may take. Before the first job since
             // it was woken it looks anyway.
             MustLook::owed().look(shared);
         }
-        Some(job)
+        Some(taken)
     }
 
     /// Always inlined, as are its parts: it is most of what a worker does for a task.
     #[inline(always)]
-    fn run(&mut self, job: &mut Job, is_new: bool) {
-        if self.view.is_some() {
-            return self.run_of_view(job, is_new);
-        }
-        self.begin(is_new);
+    fn run(&mut self, job: &mut Job) {
+        self.begin(job.is_new());
         let mut outcome = job.run_in_place();
         self.end(&mut outcome);
         if let Outcome::Yielded(task) = outcome {
@@ -333,10 +339,8 @@ impl Worker {
     }
 
     /// Runs the job of a view other than the default one.
-    #[cold]
-    fn run_of_view(&mut self, job: &mut Job, is_new: bool) {
-        let view = self.view.take().expect("the job is of a view");
-        self.begin(is_new);
+    fn run_of_view(&mut self, job: &mut Job, view: Arc<ViewCore>) {
+        self.begin(job.is_new());
         view.metrics.lock().count_begin();
         let task = RunningTask { pool: self.shared.id(), view: Some(view) };
         replace_task(Some(task));

@@ -442,15 +442,15 @@ impl<T> Policy<T> {
     /// Whether the pool may have had a view so far.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        // Relaxed, here and in the store: for the reasons that `begin_use` gives.
-        self.is_used.load(Ordering::Relaxed)
+        // Acquire: a worker that sees the store of `begin_use` sees what the caller did before.
+        self.is_used.load(Ordering::Acquire)
     }
 
     /// Called before the first view can have a task. A thread that must find such a task is ordered
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
-        self.is_used.store(true, Ordering::Relaxed);
+        self.is_used.store(true, Ordering::Release);
         let state = &mut self.lock().state;
         if state.gate == Gate::Unused {
             // The guard shuts or opens it.

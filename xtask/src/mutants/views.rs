@@ -77,8 +77,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        let passed = self.stop_running();\n"
         => "        let passed = crate::views::Gate::None;\n", Test("views", "workers_without_a_task_do_not_run");
     "pause: a worker runs a task that it has taken without a place", "src/sched/worker.rs",
-        "                if passes && !self.may_pass() {"
-        => "                if next.is_none() && passes && !self.may_pass() {", Model("views::a_kept_place_versus_the_first_task");
+        "                if !passes || !self.may_pass() {"
+        => "                if !passes || (next.is_none() && !self.may_pass()) {", Model("views::a_kept_place_versus_the_first_task");
     "gate: open beside a view's task", "src/views/policy.rs",
         "!self.awaited.is_empty() || has_work() =>"
         => "!self.awaited.is_empty() || (false && has_work()) =>", Model("views::a_kept_place_versus_the_first_task");
