@@ -220,7 +220,9 @@ impl Shared {
         let Outcome::Panicked(payload) = outcome else {
             return self.config.hooks.emit(&self.config.name, Event::Expired);
         };
-        self.config.hooks.emit(&self.config.name, Event::Panicked(payload.as_deref().and_then(text_of)));
+        self.config
+            .hooks
+            .emit(&self.config.name, Event::Panicked(payload.as_deref().and_then(text_of)));
         if let Some(payload) = payload.take() {
             self.config.hooks.panicked(payload);
         }
@@ -315,8 +317,14 @@ impl Shared {
             self.idle.recheck_all();
             self.keeper.recheck();
             // There may be no worker that does so when it leaves.
-            drop(self.pending.shut());
+            self.free_pending();
         }
+    }
+
+    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
+    /// are none.
+    fn free_pending(&self) {
+        drop(self.pending.shut());
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
@@ -338,8 +346,8 @@ impl Shared {
         }
     }
 
-    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues
-    /// and of its list of pending futures. All entries are stale. One of a future holds the pool: it would stay for ever. A list of
+    /// Drops the entries that are left in a pool which is over, and frees the memory of its queues.
+    /// All entries are stale. One of a future holds the pool: it would stay for ever. A list of
     /// unstarted tasks may outlive the pool, and counts its entries.
     #[cold]
     pub(super) fn clear_if_over(&self, is_over: bool) {
@@ -348,7 +356,7 @@ impl Shared {
                 job.take_if_stale();
                 discard((job, view));
             });
-            drop(self.pending.shut());
+            self.free_pending();
         }
     }
 

@@ -86,11 +86,7 @@ impl Drop for ViewCore {
 }
 
 impl ViewCore {
-    pub(crate) fn new<P: ViewPool + 'static>(
-        id: ViewId,
-        name: String,
-        pool: &Arc<P>,
-    ) -> Self {
+    pub(crate) fn new<P: ViewPool + 'static>(id: ViewId, name: String, pool: &Arc<P>) -> Self {
         let pool: Weak<P> = Arc::downgrade(pool);
         ViewCore {
             id,

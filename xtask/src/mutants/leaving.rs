@@ -5,8 +5,8 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "around_worker: a hook that does not call the worker loses it", "src/observe/hooks.rs",
-        "            }\n        }\n        live_once();\n"
-        => "            }\n        } else {\n            live_once();\n        }\n", Test("workers", "a_hook_that_panics");
+        "        }\n        live_once();\n"
+        => "        } else {\n            live_once();\n        }\n", Test("workers", "a_hook_that_panics");
     "around_worker: a worker in the hook counts as one that looks at the queue", "src/observe/hooks.rs",
         "self.on_worker_start.is_some() || self.around_worker.is_some()"
         => "self.on_worker_start.is_some()", Test("workers", "a_slow_hook");
