@@ -19,7 +19,7 @@
 //! A submission runs this code of the user on its own thread, under no lock:
 //!
 //! - what an observer does in `submitted`, once for each accepted task, also for one that waits for
-//!   a slot (`sched/attach.rs`);
+//!   a slot (`sched/route.rs`);
 //! - the hook that names a thread, and the subscriber of events, if the submission starts a thread;
 //! - the destructor of a task that is dropped, and the task itself in place of a refused thread.
 
