@@ -9,14 +9,17 @@
 //!   number, so it approaches this from below. A raise waits until the workers of the last one run,
 //!   so it does not act twice on one measurement.
 //! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep on
-//!   average, `n`, and half of the slack. From then on one change follows another only after a
-//!   [`Turn`], and goes by what was awake and used on average in it: at a moment a herd of workers
-//!   may sleep, or wake up together. That ends if half of the CPUs are unused, or few tasks end.
+//!   average, `n`, and half of the slack.
+//! - **Settled** when it was lowered, or has stood for a [`Turn`]. From then on it changes only at
+//!   the end of a turn, by what was found in all of it, and turns become longer: at a moment a herd
+//!   of workers may sleep, or wake up together, and only a few are asked what they do. It is raised
+//!   to those that sleep, `n`, and the slack, and not by a ratio: if the CPUs are used by others
+//!   more workers only wait for them, and it would be lowered next. That ends if half of the CPUs
+//!   are unused for longer than a task has run: other tasks have come.
 //! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the
 //!   number comes to rest.
 //!
-//! After a change from tasks that sleep to tasks that compute, too many run for two measurements,
-//! each with one task.
+//! After a change from tasks that sleep to tasks that compute, too many run for a turn at most.
 //!
 //! # Sleepers that contend
 //! A disk's queue gets no shorter by workers: eight for each of `n` may be in it. The number is not
@@ -36,14 +39,6 @@
 
 use std::mem;
 use std::time::Duration;
-
-/// Tasks that compute keep a few workers more than `n` before the number is lowered: a worker that
-/// ends its task and one that begins are both awake. Speed only.
-const SLACK: f64 = 2.0;
-
-/// The average of workers awake from which the CPUs count as used, as a share of `n`: a worker
-/// between two tasks sleeps at times.
-const USED: f64 = 0.95;
 
 /// What a measurement found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,35 +85,60 @@ pub(crate) struct Asleep {
 /// What earlier measurements have found, as far as the next decision depends on it.
 #[derive(Debug, Default)]
 pub(crate) struct Controller {
-    /// The averages of workers awake, where more than `n` count as `n`, of those asleep, of those
-    /// that wait for another thread, and for a disk. `None` before the first measurement.
+    /// The averages of workers awake, of those asleep, of those that wait for another thread, and
+    /// for a disk. `None` before the first measurement.
     means: Option<[f64; 4]>,
     /// Whether too many were awake at the last measurement.
     was_over: bool,
     /// Whether too few were, while a task was queued.
     was_under: bool,
-    /// Since the number was lowered.
-    turn: Option<Turn>,
+    turn: Turn,
     climb: Climb,
 }
 
-/// The time in which as many tasks end as run: what it shows holds for all tasks, and not only for
-/// a herd that wakes up together.
+/// A time since the last change in which at least as many tasks end as run: what it shows holds for
+/// all tasks, and not only for a herd that wakes up together.
 #[derive(Debug, Default)]
 struct Turn {
-    /// How many tasks end in what is left of it.
-    left: usize,
+    ended: usize,
     seconds: f64,
-    /// The seconds times the workers awake, where more than `n` count as `n`, and times the CPUs
-    /// used.
-    awake: f64,
-    used: f64,
+    /// The seconds times the workers awake, where more than `n` count as `n`, times the CPUs used,
+    /// the workers awake, and those asleep.
+    sums: [f64; 4],
+    /// How many seconds it lasts at least.
+    least: f64,
+    /// If the number goes by turns: for how long a task has run.
+    settled: Option<f64>,
+    /// For how many seconds half of the CPUs have been unused.
+    idle: f64,
+    /// For how many seconds workers above a lowered number have run their tasks.
+    lowered: f64,
 }
 
-/// By how many more than `n` the workers awake may be without a change. The more of them sleep, the
+impl Turn {
+    fn add(&mut self, found: [f64; 4], measured: &Measurement) {
+        let seconds = measured.elapsed.as_secs_f64();
+        self.ended += measured.ended;
+        self.seconds += seconds;
+        self.sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found * seconds);
+    }
+
+    /// If it is at its end, begins the next one. Returns the averages.
+    fn end(&mut self, allowed: usize) -> Option<[f64; 4]> {
+        let is_whole = self.ended >= allowed && self.seconds >= self.least;
+        if !is_whole && self.seconds < LONGEST {
+            return None;
+        }
+        let settled = Some(self.seconds * allowed as f64 / self.ended.max(1) as f64);
+        let ended = mem::replace(self, Turn { least: self.seconds, settled, ..Turn::default() });
+        Some(ended.sums.map(|sum| sum / ended.seconds))
+    }
+}
+
+/// By how many more than `n` the workers awake may be without a change. The more others sleep, the
 /// more wake up at the same time, and the less a few more threads matter.
-fn slack(measured: &Measurement) -> f64 {
-    SLACK + measured.asleep() / 2.0
+fn slack(asleep: f64) -> f64 {
+    asleep / 2.0
 }
 
 impl Controller {
@@ -137,7 +157,9 @@ impl Controller {
         measured: Measurement,
     ) -> usize {
         let wanted = n as f64;
-        let found = [measured.awake.min(wanted), measured.asleep(), measured.on[0], measured.on[1]];
+        let [on_threads, on_disks] = measured.on;
+        let awake = measured.awake.min(wanted);
+        let found = [awake, measured.asleep(), on_threads, on_disks];
         let mut means = self.means.unwrap_or(found);
         means.iter_mut().zip(found).for_each(|(mean, found)| *mean = (*mean + found) / 2.0);
         self.means = Some(means);
@@ -149,31 +171,37 @@ impl Controller {
             true => allowed == self.climb.number,
             false => on_threads > asleep / 8.0,
         };
+        let used = measured.used.min(wanted);
+        let (mut level, mut asleep) = (mean.max(used), asleep);
+        let mut is_over = measured.awake > wanted + slack(measured.asleep());
+        is_over &= mem::replace(&mut self.was_over, is_over);
+        let turn = &mut self.turn;
+        let is_idle = measured.is_short && level < wanted / 2.0;
+        turn.idle = if is_idle { turn.idle + measured.elapsed.as_secs_f64() } else { 0.0 };
+        // A herd sleeps for less time. These are others.
+        turn.settled = turn.settled.filter(|time| turn.idle <= *time);
+        // Those above a lowered number still run their tasks, which may be long.
+        let is_lowered = measured.running > allowed + 1;
+        turn.lowered += if is_lowered { measured.elapsed.as_secs_f64() } else { 0.0 };
+        let is_whole = !is_lowered || turn.lowered > LONGEST;
         if contends {
-            self.turn = None;
+            *turn = Turn::default();
+        } else if is_whole {
+            turn.add([found[0], used, measured.awake, measured.asleep()], &measured);
         }
-        let mut level = mean.max(measured.used);
-        let is_over = measured.awake > wanted + slack(&measured);
-        let was_over = mem::replace(&mut self.was_over, is_over);
-        if let Some(turn) = &mut self.turn {
-            let seconds = measured.elapsed.as_secs_f64();
-            turn.left = turn.left.saturating_sub(measured.ended);
-            turn.seconds += seconds;
-            turn.awake += found[0] * seconds;
-            turn.used += measured.used.min(wanted) * seconds;
-            if turn.left > 0 && turn.seconds < LONGEST {
-                return allowed;
-            }
-            level = turn.awake.max(turn.used) / turn.seconds;
-            // Tasks that leave half of the CPUs unused are others.
-            let goes_on = turn.left == 0 && level > wanted / 2.0;
-            self.turn = goes_on.then(|| Turn { left: allowed, ..Turn::default() });
+        if let Some([capped, used, awake, sleepers]) = turn.end(allowed) {
+            (level, asleep) = (capped.max(used), sleepers);
+            is_over = awake > wanted + slack(asleep);
+        } else if turn.settled.is_some() {
+            self.was_under = is_idle;
+            return allowed;
         }
-        if is_over && was_over {
+        let fitting = |part: f64| (wanted + asleep + part * slack(asleep)).ceil() as usize;
+        if is_over && is_whole {
             (self.was_over, self.was_under) = (false, false);
-            self.turn = Some(Turn { left: measured.running, ..Turn::default() });
-            let fitting = (asleep + wanted + slack(&measured) / 2.0) as usize;
-            return allowed.min(fitting.max(n));
+            let settled = turn.settled.or(Some(LONGEST));
+            *turn = Turn { settled, least: turn.least, ..Turn::default() };
+            return allowed.min(fitting(0.5));
         }
         // A disk serves few requests at a time, and each brings a buffer.
         let disk = 4.0 * least as f64;
@@ -182,16 +210,24 @@ impl Controller {
             return allowed
                 .min(measured.running.saturating_sub((queued - disk) as usize).max(least));
         }
-        let is_under = measured.has_work && level < USED * wanted;
+        let is_under = measured.has_work && level < wanted;
         let mut raised = allowed;
         if measured.is_short && is_under {
             let factor = (wanted / level).min(2.0);
-            raised = ((allowed as f64 * factor) as usize).max(allowed + 1);
+            raised = match turn.settled.is_some() {
+                true => fitting(1.0).clamp(allowed, 2 * allowed),
+                false => ((allowed as f64 * factor) as usize).max(allowed + 1),
+            };
             if on_disks > 0.0 {
                 let room = (disk - on_disks.max(measured.on[1])).max(0.0);
                 raised = raised.min(allowed + room as usize);
             }
             raised = raised.min(max_size.max(allowed));
+        }
+        match turn.settled {
+            None if raised > allowed => *turn = Turn::default(),
+            Some(_) if raised == allowed => turn.least *= 2.0,
+            _ => {}
         }
         // A full queue of a disk decides.
         self.was_under = is_under && (raised > allowed || !measured.is_short);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use super::{Controller, Measurement, SLACK};
+use super::{Controller, Measurement};
 
 const MAX: usize = 512;
 
@@ -16,6 +16,7 @@ fn measured(running: usize, awake: f64) -> Measurement {
         awake,
         used: awake,
         ended: running,
+        elapsed: Duration::from_millis(10),
         has_work: true,
         is_short: true,
         ..Measurement::default()
@@ -42,7 +43,7 @@ fn the_number_stays_within_its_bounds_and_doubles_at_most() {
             assert!(next >= n, "{measured:?}");
             assert!(next <= (2 * allowed).max(allowed + 1), "{allowed} to {next}: {measured:?}");
             assert!(next <= allowed || (measured.is_short && measured.used < n as f64));
-            assert!(next >= allowed || measured.awake > n as f64 + SLACK);
+            assert!(next >= allowed || measured.awake > n as f64);
             allowed = next;
         }
     }
@@ -99,8 +100,8 @@ fn a_constant_share_leads_to_the_right_number_without_oscillation() {
                 let right = (n as f64 / share).min(MAX as f64);
                 let awake = share * allowed as f64;
                 assert!(allowed as f64 >= 0.9 * right, "{n}, {share}: {numbers:?}");
-                let slack = SLACK + (allowed as f64 - awake) / 2.0;
-                assert!(awake <= n as f64 + slack, "{n}, {share}: {numbers:?}");
+                let slack = (allowed as f64 - awake) / 2.0;
+                assert!(awake <= n as f64 + slack + 1.0, "{n}, {share}: {numbers:?}");
             }
         }
     }
@@ -110,7 +111,8 @@ fn a_constant_share_leads_to_the_right_number_without_oscillation() {
 fn all_sleepers_double_the_number_each_time() {
     let (mut controller, mut allowed) = (Controller::default(), 2);
     for expected in [4, 8, 16, 32, 64, 128, 256, 512] {
-        allowed = controller.next(allowed, 2, SIZES, measured(allowed, 0.0));
+        allowed =
+            controller.next(allowed, 2, SIZES, Measurement { ended: 0, ..measured(allowed, 0.0) });
         assert_eq!(allowed, expected);
     }
 }
@@ -118,12 +120,16 @@ fn all_sleepers_double_the_number_each_time() {
 #[test]
 fn a_number_that_is_too_high_is_lowered_at_the_second_measurement() {
     let mut controller = Controller::default();
-    assert_eq!(controller.next(512, 2, SIZES, measured(512, 512.0)), 512, "it may be a moment");
+    assert_eq!(
+        controller.next(512, 2, SIZES, Measurement { ended: 0, ..measured(512, 512.0) }),
+        512,
+        "it may be a moment"
+    );
     assert!(controller.is_undecided(true));
-    assert_eq!(controller.next(512, 2, SIZES, measured(512, 512.0)), 3);
+    assert_eq!(controller.next(512, 2, SIZES, measured(512, 512.0)), 2);
     // The workers above it still run their tasks.
     for running in [512, 100, 10, 3] {
-        let next = controller.next(3, 2, SIZES, measured(running, running as f64));
+        let next = controller.next(2, 2, SIZES, measured(running, running as f64));
         assert!((2..=3).contains(&next), "{next} of {running}");
     }
 }
@@ -137,26 +143,48 @@ fn tasks_that_use_the_cpus_are_no_reason_for_more_though_none_is_awake_just_now(
         assert_eq!(controller.next(40, 2, SIZES, measured), 40);
     }
     let measured = Measurement { used: 1.6, ..measured(40, 0.0) };
-    assert_eq!(
-        controller.next(40, 2, SIZES, measured),
-        50,
-        "as many more as use the other 0.4 CPUs"
-    );
+    let next = (0..100).map(|_| controller.next(40, 2, SIZES, measured)).max();
+    assert_eq!(next, Some(62), "as the sleepers and the slack, after a turn");
 }
 
 /// Tasks that sleep and then compute: after the number was lowered all of them may sleep at a time.
 #[test]
 fn a_moment_in_which_a_herd_sleeps_is_no_reason_for_many_more() {
     let mut controller = Controller::default();
-    assert_eq!(controller.next(64, 2, SIZES, measured(64, 40.0)), 64);
-    assert_eq!(controller.next(64, 2, SIZES, measured(64, 40.0)), 33);
-    let elapsed = Duration::from_millis(10);
-    let turn = Measurement { ended: 63, elapsed, ..measured(33, 2.0) };
-    assert_eq!(controller.next(33, 2, SIZES, turn), 33, "as many tasks have not ended yet");
-    let elapsed = Duration::from_millis(1);
-    let next =
-        controller.next(33, 2, SIZES, Measurement { ended: 1, elapsed, ..measured(33, 0.0) });
-    assert!((34..40).contains(&next), "{next}");
+    let herd = Measurement { ended: 1, ..measured(64, 40.0) };
+    assert_eq!(controller.next(64, 2, SIZES, herd), 64);
+    assert_eq!(controller.next(64, 2, SIZES, herd), 32);
+    for _ in 0..30 {
+        let asleep = Measurement { ended: 1, used: 0.0, ..measured(32, 0.0) };
+        assert_eq!(controller.next(32, 2, SIZES, asleep), 32, "as many tasks have not ended yet");
+    }
+}
+
+/// They may never end.
+#[test]
+fn workers_with_long_tasks_above_a_lowered_number_do_not_hold_it_up() {
+    let (mut controller, mut allowed) = (Controller::default(), 20);
+    let asleep = Measurement { ended: 0, is_short: false, ..measured(20, 0.0) };
+    assert_eq!(controller.next(allowed, 1, SIZES, asleep), 20);
+    for _ in 0..300 {
+        let awake = Measurement { ended: 0, ..measured(20, 20.0) };
+        allowed = controller.next(allowed, 1, SIZES, awake);
+    }
+    assert_eq!(allowed, 1);
+}
+
+/// The idle time of other tasks is longer than these have taken.
+#[test]
+fn other_tasks_that_sleep_get_many_workers_soon() {
+    let (mut controller, mut allowed) = (Controller::default(), 3);
+    for _ in 0..100 {
+        assert_eq!(controller.next(3, 2, SIZES, measured(3, 2.0)), 3);
+    }
+    for _ in 0..10 {
+        let asleep = Measurement { ended: 0, ..measured(allowed, 0.0) };
+        allowed = controller.next(allowed, 2, SIZES, asleep);
+    }
+    assert!(allowed > 256, "{allowed}");
 }
 
 /// Nothing has run while the process was stopped, or its group had used its quota: then its threads
@@ -246,6 +274,8 @@ struct Outcome {
 struct Worker {
     left: VecDeque<Do>,
     is_served: bool,
+    /// The steps of CPU time since the last measurement.
+    used: usize,
 }
 
 /// The machine that runs the tasks.
@@ -312,6 +342,7 @@ impl Simulation {
                         workers.push(Worker {
                             left: task.iter().copied().collect(),
                             is_served: false,
+                            used: 0,
                         });
                     }
                 }
@@ -329,6 +360,7 @@ impl Simulation {
                         Some(Compute(left)) => {
                             if idle > 0 {
                                 (idle, used, *left) = (idle - 1, used + 1, *left - 1);
+                                worker.used += 1;
                             }
                             break;
                         }
@@ -392,29 +424,34 @@ impl Simulation {
                 !worker.left.is_empty()
             });
             if step >= next_at && self.fixed.is_none() && !(was_idle && queue.is_empty()) {
-                let is_awake = |worker: &&Worker| matches!(worker.left[0], Compute(_));
-                let on_thread =
-                    |worker: &&&Worker| matches!(worker.left[0], Reply(_) | Take(_) | Wait(_));
-                let on_disk = |worker: &&&Worker| matches!(worker.left[0], Disk(_));
-                let awake = workers.iter().filter(is_awake).count();
-                // Of those that sleep a few are asked.
-                let asleep: Vec<_> = workers.iter().filter(|worker| !is_awake(worker)).collect();
-                let asked = fastrand::choose_multiple(asleep.iter(), 8);
-                let weight = asleep.len() as f64 / asked.len().max(1) as f64;
-                let on = [
-                    asked.iter().filter(|worker| on_thread(worker)).count(),
-                    asked.iter().filter(|worker| on_disk(worker)).count(),
-                ];
+                // Those that have run since then and the others: of each kind a few are asked.
+                let (mut awake, mut on) = (0.0, [0.0; 2]);
+                let (has_run, others): (Vec<_>, Vec<_>) =
+                    workers.iter().partition(|worker| worker.used > 0);
+                let mut asked_count = 0;
+                for kind in [has_run, others] {
+                    let asked = fastrand::choose_multiple(kind.iter(), 4);
+                    let weight = kind.len() as f64 / asked.len().max(1) as f64;
+                    asked_count += asked.len();
+                    for worker in asked {
+                        match worker.left[0] {
+                            Compute(_) => awake += weight,
+                            Reply(_) | Take(_) | Wait(_) => on[0] += weight,
+                            Disk(_) => on[1] += weight,
+                            _ => {}
+                        }
+                    }
+                }
+                workers.iter_mut().for_each(|worker| worker.used = 0);
                 let (running, has_work) = (workers.len(), !queue.is_empty());
                 was_idle = !has_work;
                 let elapsed = step - measured_at;
-                let cpus_used =
-                    if running > ran { awake as f64 } else { used as f64 / elapsed as f64 };
+                let cpus_used = if running > ran { awake } else { used as f64 / elapsed as f64 };
                 let is_short = has_work && running >= allowed;
                 let measured = Measurement {
                     running,
-                    awake: awake as f64,
-                    on: on.map(|count| count as f64 * weight),
+                    awake,
+                    on,
                     used: cpus_used,
                     ended,
                     elapsed: Duration::from_millis(1).mul_f64(elapsed as f64 / MILLI as f64),
@@ -427,11 +464,13 @@ impl Simulation {
                 allowed =
                     controller.next(allowed, self.cpus, SIZES, measured).clamp(self.cpus, MAX);
                 outcome.numbers.push((step as f64 / MILLI as f64, allowed));
-                // Not in step with the tasks.
                 let is_undecided = is_growing || controller.is_undecided(allowed < MAX);
                 calm = if is_undecided || allowed != before { 0 } else { calm + 1 };
-                let pause = (MILLI << calm.min(10)).min(4 * MILLI);
-                next_at = step + pause + fastrand::usize(..MILLI / 4);
+                // The microseconds that it has taken.
+                let took = 20 + 9 * asked_count + running / 2;
+                let pause = took * (10 << calm.min(5)).min(200) * MILLI / 1_000;
+                // Not in step with the tasks.
+                next_at = step + pause.max(MILLI) + fastrand::usize(..MILLI / 4);
             }
         }
         outcome.millis = step as f64 / MILLI as f64;
@@ -565,9 +604,14 @@ fn more_workers_that_wait_for_replies_do_pay() {
     ] {
         for cpus in [2, 8] {
             let simulation = Simulation::new(cpus);
-            let run = simulation.run(&tasks);
-            let ratio = run.millis / simulation.fixed(&tasks, MAX);
-            assert!(ratio < bound, "{name} on {cpus}: {ratio:.2}, {:?}", changes(&run.numbers));
+            // By chance a trial does not pay.
+            let best = simulation.fixed(&tasks, MAX);
+            let mut ratios = [0, 1, 2].map(|seed| {
+                fastrand::seed(seed);
+                simulation.run(&tasks).millis / best
+            });
+            ratios.sort_by(f64::total_cmp);
+            assert!(ratios[1] < bound, "{name} on {cpus}: {ratios:.2?}");
         }
     }
 }
@@ -684,6 +728,29 @@ fn a_constant_load_comes_to_rest() {
         let (least, most) = (rest().min_by_key(|rest| rest.1), rest().max_by_key(|rest| rest.1));
         let (least, most) = (least.unwrap().1, most.unwrap().1);
         assert!(most <= factor * least, "{name}: {least} to {most}, {:?}", changes(&numbers));
+    }
+}
+
+/// The states of a few workers are known at a moment each, and many of them wake up together.
+#[test]
+fn sleepers_that_wake_up_together_rest_for_a_minute() {
+    for (sleep, compute, stolen, seconds) in [
+        (5 * MILLI, MILLI / 2, 0.0, 60),
+        (5 * MILLI, MILLI / 2, 0.3, 10),
+        (5 * MILLI, MILLI / 10, 0.0, 10),
+        (5 * MILLI, MILLI / 10, 0.3, 5),
+        (20 * MILLI, MILLI, 0.0, 10),
+        (20 * MILLI, MILLI, 0.3, 10),
+        (MILLI, MILLI / 5, 0.0, 10),
+        (MILLI, MILLI / 5, 0.3, 10),
+    ] {
+        let tasks = tasks(seconds * 2_000 * MILLI / compute, &[Sleep(sleep), Compute(compute)]);
+        let simulation = Simulation { limit: seconds * 1_000, stolen, ..Simulation::new(2) };
+        let numbers = simulation.run(&tasks).numbers;
+        let rest = numbers.iter().filter(|(at, _)| *at > 1_000.0).map(|(_, number)| *number);
+        let (least, most) = (rest.clone().min().unwrap(), rest.max().unwrap());
+        let name = format!("{sleep}, {compute}, {stolen}");
+        assert!(most <= 2 * least, "{name}: {least} to {most}, {:?}", changes(&numbers));
     }
 }
 

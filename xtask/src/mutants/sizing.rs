@@ -85,19 +85,33 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: a raise does not wait for the workers of the last one", "src/crew/awake.rs",
         "if measured.is_short && is_under {" => "if is_under {", Unit("awake::tests::nothing_is_raised");
     "controller: one measurement lowers the number", "src/crew/awake.rs",
-        "if is_over && was_over {" => "let _ = was_over;\n        if is_over {", Unit("awake::tests::a_number_that_is_too_high");
+        "is_over &= mem::replace(&mut self.was_over, is_over);" => "self.was_over = is_over;", Unit("awake::tests::a_number_that_is_too_high");
     "controller: the number is never lowered", "src/crew/awake.rs",
-        "if is_over && was_over {" => "if is_over && was_over && false {", Unit("awake::tests::a_number_that_is_too_high");
-    "controller: the CPUs used since the last measurement do not count", "src/crew/awake.rs",
-        "let mut level = mean.max(measured.used);" => "let mut level = mean;", Unit("awake::tests::tasks_that_use_the_cpus");
+        "if is_over && is_whole {" => "if is_over && is_whole && false {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: there is no slack", "src/crew/awake.rs",
-        "    SLACK + measured.asleep() / 2.0\n" => "    let _ = (SLACK, measured.asleep());\n    0.0\n",
-        Unit("awake::tests::a_load_takes_about");
-    "controller: the number changes in the middle of a turn", "src/crew/awake.rs",
-        "if turn.left > 0 && turn.seconds" => "if false && turn.seconds", Unit("awake::tests::a_constant_load_comes");
-    "controller: a raise after a turn is judged by a moment", "src/crew/awake.rs",
-        "level = turn.awake.max(turn.used) / turn.seconds;" => "level += 0.0 * turn.awake.max(turn.used) / turn.seconds;",
+        "    asleep / 2.0\n" => "    0.0 * asleep\n", Unit("awake::tests::a_load_takes_about");
+    "controller turn: the CPUs used in it do not count", "src/crew/awake.rs",
+        "(level, asleep) = (capped.max(used), sleepers);" => "(level, asleep) = (capped + 0.0 * used, sleepers);",
+        Unit("awake::tests::tasks_that_use_the_cpus");
+    "controller turn: the number changes in the middle of it", "src/crew/awake.rs",
+        "} else if turn.settled.is_some() {" => "} else if turn.settled.is_some() && false {",
         Unit("awake::tests::a_moment_in_which_a_herd");
+    "controller turn: a number is never settled", "src/crew/awake.rs",
+        "let settled = Some(self.seconds *" => "let settled = None.or(Some(0.0).filter(|_: &f64| false)); let _ = (self.seconds *",
+        Unit("awake::tests::sleepers_that_wake_up");
+    "controller turn: it does not become longer", "src/crew/awake.rs",
+        "turn.least *= 2.0" => "turn.least *= 0.0", Unit("awake::tests::sleepers_that_wake_up");
+    "controller turn: a number stays settled while other tasks sleep", "src/crew/awake.rs",
+        "filter(|time| turn.idle <= *time)" => "filter(|time| turn.idle <= *time || true)",
+        Unit("awake::tests::other_tasks_that_sleep");
+    "controller turn: a herd that sleeps is other tasks", "src/crew/awake.rs",
+        "filter(|time| turn.idle <= *time)" => "filter(|time| turn.idle <= 0.0 * *time)",
+        Unit("awake::tests::sleepers_that_wake_up");
+    "controller turn: workers above a lowered number count", "src/crew/awake.rs",
+        "} else if is_whole {" => "} else {", Unit("awake::tests::sleepers_that_wake_up");
+    "controller turn: workers with long tasks above a lowered number hold it up", "src/crew/awake.rs",
+        "!is_lowered || turn.lowered > LONGEST" => "!is_lowered",
+        Unit("awake::tests::workers_with_long_tasks");
     "controller: the queue of a disk has no bound", "src/crew/awake.rs",
         "raised = raised.min(allowed + room as usize);" => "let _ = room;", Unit("awake::tests::more_workers_that_contend");
     "controller: the number is not lowered for a disk", "src/crew/awake.rs",
