@@ -7,10 +7,9 @@ use futures_task::{FutureObj, Spawn, SpawnError};
 use crate::error::{Refusal, Rejected};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
-use crate::sched::TaskRoute;
+use crate::sched::{OwnedRoute, TaskRoute};
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
-use crate::task::attachment::Line;
 use crate::task::job::{Detached, Job};
 use crate::wait::FutureTask;
 
@@ -89,10 +88,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                accepted.enqueue_detached(future, own);
-            }
+            Ok(accepted) => accepted.enqueue_detached(future, || self.owned_route()),
             Err(refusal) => return Err(Rejected { task: future, refusal }),
         }
         Ok(())
@@ -115,10 +111,7 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                accepted.enqueue_future(future, own)
-            }
+            Ok(accepted) => accepted.enqueue_future(future, || self.owned_route()),
             Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(future)),
         }
     }
@@ -142,17 +135,9 @@ impl ThreadPool {
         F::Output: Send,
     {
         match self.accept(Patience::None) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                Ok(accepted.enqueue_future(future, own))
-            }
+            Ok(accepted) => Ok(accepted.enqueue_future(future, || self.owned_route())),
             Err(refusal) => Err(Rejected { task: future, refusal }),
         }
-    }
-
-    /// Returns the route of a future that is spawned now.
-    pub(crate) fn future_route(&self, line: Line) -> TaskRoute {
-        TaskRoute::own_or(self.route(), line, true, || self.owned_route())
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is
@@ -163,10 +148,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => {
-                let own = self.future_route(accepted.line);
-                accepted.enqueue_detached(future, own);
-            }
+            Ok(accepted) => accepted.enqueue_detached(future, || self.owned_route()),
             Err(refusal) => {
                 discard(Box::new(future));
                 return Err(refusal);
@@ -177,19 +159,25 @@ impl ThreadPool {
 }
 
 impl Accepted<'_> {
-    /// Enqueues a future without a handle.
-    pub(crate) fn enqueue_detached<F>(self, future: F, own: TaskRoute)
+    /// Enqueues a future without a handle. It may share the `common` route.
+    pub(crate) fn enqueue_detached<F>(self, future: F, common: impl FnOnce() -> OwnedRoute)
     where
         F: Future<Output = ()> + Send + 'static,
     {
+        let own = TaskRoute::own_or(self.route, self.line, true, common);
         self.enqueue(Job::task(FutureTask::task(future, Detached, own)));
     }
 
-    /// Enqueues a future, and returns its handle.
-    pub(crate) fn enqueue_future<F>(self, future: F, own: TaskRoute) -> JoinHandle<F::Output>
+    /// Enqueues a future, and returns its handle. It may share the `common` route.
+    pub(crate) fn enqueue_future<F>(
+        self,
+        future: F,
+        common: impl FnOnce() -> OwnedRoute,
+    ) -> JoinHandle<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
+        let own = TaskRoute::own_or(self.route, self.line, true, common);
         let (promise, handle) = JoinHandle::new(self.route, own.expiry());
         self.enqueue_with_handle(FutureTask::task(future, promise, own), handle)
     }

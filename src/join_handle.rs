@@ -170,13 +170,6 @@ impl<T> JoinHandle<T> {
         handle
     }
 
-    /// Panics if a poll has returned the result.
-    #[track_caller]
-    fn assert_not_taken(&mut self) {
-        let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
-        assert!(!mailbox.is_taken(), "{HAS_RESOLVED}");
-    }
-
     /// Detaches the task. If it has panicked, returns the payload, which no wait has received.
     pub(crate) fn close(&mut self) -> Option<Payload> {
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);

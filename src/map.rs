@@ -322,13 +322,6 @@ where
             ),
         }
     }
-
-    fn hint(&self) -> (usize, Option<usize>) {
-        let inputs = self.inputs.as_ref().map_or((0, Some(0)), Iterator::size_hint);
-        let queued = self.handles.len();
-        let least = if self.is_last.is_some() { 0 } else { inputs.0.saturating_add(queued) };
-        (least, inputs.1.and_then(|most| most.checked_add(queued)))
-    }
 }
 
 impl<I: Iterator, R> Map<I, R> {
@@ -372,7 +365,10 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.hint()
+        let inputs = self.inputs.as_ref().map_or((0, Some(0)), Iterator::size_hint);
+        let queued = self.handles.len();
+        let least = if self.is_last.is_some() { 0 } else { inputs.0.saturating_add(queued) };
+        (least, inputs.1.and_then(|most| most.checked_add(queued)))
     }
 }
 
@@ -419,7 +415,7 @@ where
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.hint()
+        self.0.size_hint()
     }
 }
 

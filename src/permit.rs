@@ -157,9 +157,9 @@ impl Permit {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let own = self.0.future_route(Location::caller());
+        let route = self.0.owned_route();
         match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.enqueue_detached(future, own),
+            Ok(accepted) => accepted.enqueue_detached(future, || route),
             Err(refusal) => return Err(Rejected { task: future, refusal }),
         }
         Ok(())
@@ -181,9 +181,9 @@ impl Permit {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        let own = self.0.future_route(Location::caller());
+        let route = self.0.owned_route();
         match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.enqueue_future(future, own),
+            Ok(accepted) => accepted.enqueue_future(future, || route),
             Err(refusal) => JoinHandle::refused(self.0.route(), &refusal, Box::new(future)),
         }
     }

@@ -33,11 +33,12 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// group.execute(|| Err("no such file")).unwrap();
 /// assert_eq!(group.wait().unwrap_err().to_string(), "no such file");
 /// ```
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct CancellationToken {
     state: Arc<TokenState>,
 }
 
+#[derive(Default)]
 struct TokenState {
     /// 0, or 1 forever once cancelled.
     is_cancelled: AtomicUsize,
@@ -73,12 +74,7 @@ impl CancellationToken {
     /// println!("{} steps", steps.await_complete());
     /// ```
     pub fn new() -> Self {
-        let state = TokenState {
-            is_cancelled: AtomicUsize::new(0),
-            wakers: Mutex::new(Slab::new()),
-            owner: Mutex::new(None),
-        };
-        CancellationToken { state: Arc::new(state) }
+        CancellationToken::default()
     }
 
     /// Cancels the token. Does nothing if it was cancelled before. A token cannot be reset.
@@ -178,13 +174,6 @@ impl CancellationToken {
             // follow-up work.
             off_trampoline(|| quietly(|| waker.wake()));
         }
-    }
-}
-
-/// As [`new`](Self::new).
-impl Default for CancellationToken {
-    fn default() -> Self {
-        CancellationToken::new()
     }
 }
 

@@ -45,6 +45,7 @@ const WAKING: usize = 2;
 const PERMIT: usize = 4;
 
 /// The permits of a bounded queue, and the submitters that wait for one.
+#[derive(Default)]
 pub(crate) struct Capacity {
     capacity: usize,
     /// The number of permits held times [`PERMIT`], and the flags.
@@ -312,12 +313,7 @@ impl Permits for Capacity {
 
 impl Capacity {
     pub(crate) fn new(capacity: usize) -> Self {
-        Capacity {
-            capacity,
-            word: AtomicUsize::new(0),
-            submitters: Mutex::new(VecDeque::new()),
-            stale: Mutex::new(Stale::default()),
-        }
+        Capacity { capacity, ..Capacity::default() }
     }
 
     fn remove(&self, granted: Granted) {

@@ -47,10 +47,7 @@ use crate::wait::Call;
 /// ```
 #[must_use = "dropping the permit gives its slot back"]
 pub struct GroupPermit<E> {
-    inner: Arc<Inner<E>>,
-    /// `None` if a task of the group asked for it: the new task waits in line for its slot. Also
-    /// once the permit was used.
-    slot: Option<HeldSlot<E>>,
+    slot: HeldSlot<E>,
     // Dropped after the slot: what takes the slot next is in flight before this ends.
     reservation: Reservation,
 }
@@ -58,7 +55,8 @@ pub struct GroupPermit<E> {
 /// A slot of the group, which is released when this is dropped.
 struct HeldSlot<E> {
     inner: Arc<Inner<E>>,
-    /// The token of its round. `None`: it is a task's.
+    /// The token of its round. `None` if a task of the group asked for it: the new task waits in
+    /// line for its slot. Also once the slot is a task's.
     token: Option<CancellationToken>,
 }
 
@@ -123,41 +121,34 @@ impl<E: Send + 'static> TaskGroup<E> {
         let inner = &self.inner;
         let route = inner.route.clone();
         let acquired = inner.acquire_slot(true, || inner.must_not_wait());
-        let slot = match acquired.inspect_err(|_| inner.route().count_rejection())? {
-            Acquisition::Slot(token) => Some(inner.slot(token)),
+        let token = match acquired.inspect_err(|_| inner.route().count_rejection())? {
+            Acquisition::Slot(token) => Some(token),
             Acquisition::Deferred(_) => None,
             Acquisition::Queued(slot) => {
                 let shared = inner.route().shared;
-                let must_not_wait = || inner.must_not_wait();
-                match wait_for_grant(shared, slot, must_not_wait, |slot| inner.give_up(slot)).await
-                {
-                    Some(Ok(token)) => Some(inner.slot(token)),
-                    Some(Err(_)) => return Err(inner.refuse()),
-                    None => None,
-                }
+                let (must_not_wait, give_up) =
+                    (|| inner.must_not_wait(), |slot| inner.give_up(slot));
+                let granted = wait_for_grant(shared, slot, must_not_wait, give_up).await;
+                granted.transpose().map_err(|_| inner.refuse())?
             }
         };
-        let reservation = match &slot {
+        let slot = HeldSlot { inner: Arc::clone(inner), token };
+        let reservation = match &slot.token {
             Some(_) => Reservation::with_permit(route).await?,
             None => Reservation::deferred(route)?,
         };
         // The wait for capacity may have taken a while.
-        slot.as_ref().map_or(Ok(()), HeldSlot::check).inspect_err(|_| _ = inner.refuse())?;
-        Ok(GroupPermit { inner: Arc::clone(inner), slot, reservation })
+        slot.check().inspect_err(|_| _ = inner.refuse())?;
+        Ok(GroupPermit { slot, reservation })
     }
 }
 
 impl<E> Inner<E> {
-    fn slot(self: &Arc<Self>, token: CancellationToken) -> HeldSlot<E> {
-        HeldSlot { inner: Arc::clone(self), token: Some(token) }
-    }
-
     /// Ends the wait for a slot. Releases one that was granted meanwhile.
-    fn give_up(self: &Arc<Self>, mut slot: oneshot::Receiver<CancellationToken>) {
+    fn give_up(&self, mut slot: oneshot::Receiver<CancellationToken>) {
         slot.close();
-        if let Ok(Some(token)) = slot.try_recv() {
-            drop(self.slot(token));
-            return;
+        if let Ok(Some(_)) = slot.try_recv() {
+            return self.update(GroupState::release_slot);
         }
         let own = self.state.lock().forget(&slot);
         // Forget the waker, which is user code: the sender's drop would call it.
@@ -221,7 +212,7 @@ impl<E: Send + 'static> GroupPermit<E> {
     {
         match self.admit(Location::caller()) {
             Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
-            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(task)),
+            Err(refusal) => JoinHandle::refused(self.slot.inner.route(), &refusal, Box::new(task)),
         }
     }
 
@@ -269,19 +260,22 @@ impl<E: Send + 'static> GroupPermit<E> {
     {
         match self.admit(Location::caller()) {
             Ok(admitted) => admitted.task_with_handle(future, true),
-            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(future)),
+            Err(refusal) => {
+                JoinHandle::refused(self.slot.inner.route(), &refusal, Box::new(future))
+            }
         }
     }
 
     /// Admits the task with the permit's slot. Without a slot, as a task of the group would submit
     /// it.
     fn admit(&mut self, line: Line) -> Result<Admitted<'_, E>, Refusal> {
-        let GroupPermit { inner, slot, reservation } = self;
-        if slot.is_none() {
+        let GroupPermit { slot, reservation } = self;
+        let inner = &slot.inner;
+        if slot.token.is_none() {
             match inner.acquire_slot(true, || true).inspect_err(|_| _ = inner.refuse())? {
                 Acquisition::Slot(token) => {
                     reservation.exceed_capacity();
-                    *slot = Some(inner.slot(token));
+                    slot.token = Some(token);
                 }
                 Acquisition::Deferred(token) => {
                     reservation.begin_use()?;
@@ -290,7 +284,6 @@ impl<E: Send + 'static> GroupPermit<E> {
                 Acquisition::Queued(_) => unreachable!("its submitter must not wait"),
             }
         }
-        let slot = slot.as_mut().expect("it has a slot");
         slot.check().inspect_err(|_| _ = inner.refuse())?;
         let accepted = Some(reservation.accept(line)?);
         let token = slot.token.take().expect("a permit is used once");

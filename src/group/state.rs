@@ -237,7 +237,7 @@ impl<E> GroupState<E> {
             failures: Vec::new(),
             is_incomplete: false,
             dropped: 0,
-            pending: Paged::new(),
+            pending: Paged::default(),
             waiters: Slab::new(),
         }
     }

@@ -183,7 +183,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         let accepted = match route.accept(patience, line) {
             // Check again: the wait for capacity may have taken a while.
             Ok(accepted) if token.is_cancelled() => {
-                accepted.retract();
+                route.count_rejection();
+                accepted.route.retract();
                 Err(Refusal::Cancelled)
             }
             accepted => accepted,

@@ -28,7 +28,7 @@ use crate::task::job::Run;
 #[derive(Clone)]
 pub struct AbortHandle {
     /// `None` if the pool did not accept the task.
-    task: Option<Arc<Canceller>>,
+    canceller: Option<Arc<Canceller>>,
 }
 
 struct Canceller {
@@ -36,16 +36,9 @@ struct Canceller {
     origin: Origin,
 }
 
-impl Canceller {
-    fn cancel(&self) {
-        if let Some(task) = self.task.upgrade() {
-            settle_and_cancel(&self.origin, task);
-        }
-    }
-}
-
-/// Cancels the task. Race 8: if it is late, its handle reports that it has expired.
-pub(super) fn settle_and_cancel(origin: &Origin, task: Arc<dyn Run>) {
+/// Cancels the task, if it is there. Race 8: if it is late, its handle reports that it has expired.
+pub(super) fn cancel(origin: &Origin, task: &Weak<dyn Run>) {
+    let Some(task) = task.upgrade() else { return };
     let _ = origin.expiry().is_none_or(|expiry| expiry.settle_or_expire());
     // Contained: this may run user code.
     quietly(|| cancel_task(origin, task));
@@ -69,8 +62,8 @@ impl AbortHandle {
     /// ```
     #[doc(alias = "abort")]
     pub fn cancel(&self) {
-        if let Some(task) = &self.task {
-            task.cancel();
+        if let Some(Canceller { task, origin }) = self.canceller.as_deref() {
+            cancel(origin, task);
         }
     }
 }
@@ -89,8 +82,8 @@ impl<T> JoinHandle<T> {
     /// ```
     #[must_use = "it cancels nothing by itself: call its `cancel`"]
     pub fn abort_handle(&self) -> AbortHandle {
-        let cancel = |task| Arc::new(Canceller { task, origin: self.origin.for_canceller() });
-        AbortHandle { task: self.task.clone().map(cancel) }
+        let canceller = |task| Arc::new(Canceller { task, origin: self.origin.for_canceller() });
+        AbortHandle { canceller: self.task.clone().map(canceller) }
     }
 
     /// Makes the handle [cancel](Self::cancel) its task when it is dropped, instead of detaching
@@ -111,15 +104,14 @@ impl<T> JoinHandle<T> {
     /// ```
     #[doc(alias = "abort_on_drop")]
     pub fn cancel_on_drop(mut self) -> Self {
-        if let AbortHandle { task: Some(task) } = self.abort_handle() {
-            self.origin.set_on_drop(|| Box::new(CancelOnDrop(task)));
-        }
+        let abort = self.abort_handle();
+        self.origin.set_on_drop(|| Box::new(CancelOnDrop(abort)));
         self
     }
 }
 
 /// Is dropped with the handle.
-struct CancelOnDrop(Arc<Canceller>);
+struct CancelOnDrop(AbortHandle);
 
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {

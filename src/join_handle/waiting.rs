@@ -2,12 +2,12 @@
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::JoinHandle;
-use super::abort::settle_and_cancel;
+use super::abort::cancel;
+use super::{HAS_RESOLVED, JoinHandle};
 use crate::error::JoinError;
 use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::task::expiry::Expiry;
@@ -146,8 +146,8 @@ impl<T> JoinHandle<T> {
     /// ```
     #[doc(alias = "abort")]
     pub fn cancel(&self) {
-        if let Some(task) = self.task.as_ref().and_then(Weak::upgrade) {
-            settle_and_cancel(&self.origin, task);
+        if let Some(task) = &self.task {
+            cancel(&self.origin, task);
         }
     }
 
@@ -183,8 +183,8 @@ impl<T> JoinHandle<T> {
     /// deadline, first runs an unstarted task.
     #[track_caller]
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
-        self.assert_not_taken();
         let mailbox = self.mailbox.get_mut().unwrap_or_else(PoisonError::into_inner);
+        assert!(!mailbox.is_taken(), "{HAS_RESOLVED}");
         let result = mailbox.take(self.origin.expiry());
         if result.is_some() {
             return result;

@@ -177,7 +177,7 @@ impl Shared {
             counts: CachePadded::default(),
             idle: IdleList::default(),
             queue: Queue::new(),
-            pending: Pending::new(),
+            pending: Pending::default(),
             registry,
             in_start_hook: AtomicUsize::default(),
             declared: AtomicUsize::default(),

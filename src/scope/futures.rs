@@ -6,8 +6,10 @@ use std::future::Future;
 use super::{Delivering, Scope, ScopedJoinHandle};
 use crate::error::Rejected;
 use crate::join_handle::JoinHandle;
+use crate::sched::TaskRoute;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
+use crate::task::attachment::Line;
 use crate::task::job::{Outcome, settle};
 
 /// # Futures that borrow (feature `async`)
@@ -189,11 +191,15 @@ impl<'scope> Scope<'scope, '_> {
         }
     }
 
+    fn future_route(&self, line: Line) -> TaskRoute {
+        TaskRoute::own_or(self.route(), line, true, || self.pool.owned_route())
+    }
+
     fn add_detached<F>(&self, accepted: Accepted<'_>, future: F)
     where
         F: Future<Output = ()> + Send + 'scope,
     {
-        let own = self.pool.future_route(accepted.line);
+        let own = self.future_route(accepted.line);
         let future = Box::pin(Delivering { future: Some(future), settle: Some(Outcome::of) });
         self.add_future(accepted, own, future, false);
     }
@@ -206,7 +212,7 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output: Send> + Send + 'scope,
     {
-        let own = self.pool.future_route(accepted.line);
+        let own = self.future_route(accepted.line);
         let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
         let settle = Some(move |result| settle(promise, result));
         let future = Box::pin(Delivering { future: Some(future), settle });

@@ -155,12 +155,6 @@ impl Accepted<'_> {
         }
         id
     }
-
-    /// Reverts the acceptance: the task is handed back to its submitter.
-    pub(crate) fn retract(self) {
-        self.route.count_rejection();
-        self.route.retract();
-    }
 }
 
 /// # Submitting
@@ -240,7 +234,7 @@ impl<'a> Route<'a> {
     }
 
     /// Accepts a task, which is in flight from now on: the caller must [enqueue](Accepted::enqueue)
-    /// or [retract](Accepted::retract) it. Waits for a permit of a bounded queue as long as
+    /// or [retract](Self::retract) it. Waits for a permit of a bounded queue as long as
     /// `patience` allows. Counts a rejection.
     #[inline(never)]
     pub(crate) fn accept(self, patience: Patience, line: Line) -> Result<Accepted<'a>, Refusal> {
@@ -298,7 +292,7 @@ impl<'a> Route<'a> {
     }
 
     /// Finds out who runs an accepted task. Starts the first worker if there is none.
-    fn find_runner(
+    pub(super) fn find_runner(
         self,
         context: Option<Rc<WorkerContext>>,
         patience: Patience,
@@ -392,7 +386,7 @@ impl<'a> Route<'a> {
         is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
 
-    fn retract(self) {
+    pub(crate) fn retract(self) {
         self.shared.release_permit();
         self.finish_on_caller(1);
     }

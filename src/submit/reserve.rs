@@ -10,10 +10,8 @@ use futures_channel::oneshot;
 
 use crate::error::Refusal;
 use crate::flight::Waits;
-#[cfg(feature = "async")]
-use crate::sched::TaskRoute;
 use crate::sched::{OwnedRoute, Route, Shared, context, may_block_own, relayed};
-use crate::submit::{Accepted, Patience, Runner};
+use crate::submit::{Accepted, Patience};
 use crate::task::attachment::Line;
 
 /// See the [module's documentation](self). Dropping it reverts the acceptance.
@@ -54,11 +52,8 @@ impl Reservation {
     pub(crate) fn accept(&mut self, line: Line) -> Result<Accepted<'_>, Refusal> {
         self.begin_use()?;
         let route = self.route.route();
-        let context = context::current(route.shared);
-        // There is none if a task that ran on its submitter has asked for a slot.
-        let is_there = route.shared.ensure_worker();
-        let runner =
-            if is_there { Runner::Worker { context, fills_core: true } } else { Runner::Caller };
+        // There is no worker if a task that ran on its submitter has asked for a slot.
+        let runner = route.find_runner(context::current(route.shared), Patience::Endless)?;
         Ok(Accepted { route, line, runner })
     }
 
@@ -74,10 +69,10 @@ impl Reservation {
         Ok(())
     }
 
-    /// Returns the route of a future that is submitted now.
+    /// Returns the route that the futures of this reservation may share.
     #[cfg(feature = "async")]
-    pub(crate) fn future_route(&self, line: Line) -> TaskRoute {
-        TaskRoute::own_or(self.route.route(), line, true, || self.route.clone())
+    pub(crate) fn owned_route(&self) -> OwnedRoute {
+        self.route.clone()
     }
 }
 

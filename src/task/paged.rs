@@ -24,11 +24,14 @@ pub(crate) struct Paged<T> {
     len: usize,
 }
 
-impl<T> Paged<T> {
-    pub(crate) const fn new() -> Self {
+/// Not derived, which would ask for a default of `T`.
+impl<T> Default for Paged<T> {
+    fn default() -> Self {
         Paged { pages: Vec::new(), with_room: Vec::new(), spare: None, len: 0 }
     }
+}
 
+impl<T> Paged<T> {
     /// Stores a value and returns its key.
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> usize {
@@ -81,14 +84,14 @@ impl<T> Paged<T> {
             }
         }
         if self.len == 0 && self.pages.len() > 1 {
-            *self = Paged::new();
+            *self = Paged::default();
         }
     }
 
     /// Removes and returns all values.
     pub(crate) fn drain(&mut self) -> Vec<T> {
         let mut values = Vec::with_capacity(self.len);
-        for page in &mut mem::replace(self, Paged::new()).pages {
+        for page in &mut mem::take(self).pages {
             values.extend(page.drain());
         }
         values
@@ -106,7 +109,7 @@ mod tests {
 
     #[test]
     fn each_key_leads_to_its_value() {
-        let mut paged = Paged::new();
+        let mut paged = Paged::default();
         let mut stored: Vec<_> = (0..10 * PAGE).map(|value| (paged.insert(value), value)).collect();
         for round in 1..100 {
             let (key, value) = stored.swap_remove(round * 7919 % stored.len());
@@ -133,7 +136,7 @@ mod tests {
             |keys| (0..keys.len()).map(|i| keys[i * 7919 % keys.len()]).collect(),
         ];
         for order in orders {
-            let mut paged = Paged::new();
+            let mut paged = Paged::default();
             let keys: Vec<_> = (0..100 * PAGE).map(|value| paged.insert(value)).collect();
             assert_eq!(capacity(&paged), 100 * PAGE);
             let mut keys = order(keys);
@@ -152,7 +155,7 @@ mod tests {
 
     #[test]
     fn free_places_are_used_again() {
-        let mut paged = Paged::new();
+        let mut paged = Paged::default();
         let keys: Vec<_> = (0..10 * PAGE).map(|value| paged.insert(value)).collect();
         for key in keys.iter().skip(5).step_by(PAGE) {
             paged.remove(*key);
@@ -165,7 +168,7 @@ mod tests {
 
     #[test]
     fn values_that_come_and_go_allocate_nothing() {
-        let mut paged = Paged::new();
+        let mut paged = Paged::default();
         let kept: Vec<_> = (0..3 * PAGE).map(|value| paged.insert(value)).collect();
         for _ in 0..3 {
             let key = paged.insert(0);
@@ -178,7 +181,7 @@ mod tests {
             paged.remove(key);
         }
         assert_eq!(capacity(&paged), 0);
-        let mut alone = Paged::new();
+        let mut alone = Paged::default();
         for _ in 0..3 {
             let key = alone.insert(0);
             assert_eq!(alone.remove(key), 0);

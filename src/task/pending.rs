@@ -18,6 +18,7 @@ use crate::task::paged::Paged;
 const SHARDS: usize = if cfg!(elastipool_loom) { 1 } else { 8 };
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct Pending {
     shards: [CachePadded<Mutex<Shard>>; SHARDS],
 }
@@ -27,18 +28,13 @@ pub(crate) struct Pending {
 /// futures, or more.
 pub(crate) type PendingKey = NonZeroU32;
 
+#[derive(Default)]
 struct Shard {
     futures: Paged<Weak<dyn Run>>,
     is_shut: bool,
 }
 
 impl Pending {
-    pub(crate) fn new() -> Self {
-        let shard =
-            || CachePadded::new(Mutex::new(Shard { futures: Paged::new(), is_shut: false }));
-        Pending { shards: std::array::from_fn(|_| shard()) }
-    }
-
     /// Registers a future. Returns `None` after [`shut`](Self::shut): the caller cancels it.
     pub(crate) fn register(&self, future: Weak<dyn Run>) -> Option<PendingKey> {
         // Any number that differs between futures will do. The low bits of addresses hardly differ.
@@ -103,7 +99,7 @@ mod tests {
 
     #[test]
     fn shut_finds_the_futures_that_are_registered() {
-        let pending = Pending::new();
+        let pending = Pending::default();
         let futures: Vec<Arc<dyn Run>> = (0..100).map(|_| Arc::new(Nothing) as _).collect();
         let register = |future| pending.register(Arc::downgrade(future)).unwrap();
         let mut keys: Vec<_> = futures.iter().map(register).collect();

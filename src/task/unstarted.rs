@@ -254,7 +254,7 @@ impl UnstartedList {
             running: 0,
             is_body_over: false,
             has_failed: false,
-            pending: Paged::new(),
+            pending: Paged::default(),
             is_cancelled: false,
             cancelled: Vec::new(),
             waiter: None,

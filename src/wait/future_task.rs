@@ -218,9 +218,9 @@ where
 enum Driven<'a> {
     /// The future is pending.
     Pending(FutureOwner<'a>),
-    Ended,
-    /// A canceller has ended a future that waited for a wake.
-    EndedIdle(Left<'a>),
+    /// It has ended. With the reference that was left, if a canceller has ended one that waited for
+    /// a wake.
+    Ended(Option<Left<'a>>),
     /// The entry is stale, or the future cannot be claimed.
     Skipped,
 }
@@ -235,50 +235,30 @@ fn drive<'a>(
     outcome: &mut Outcome,
 ) -> Driven<'a> {
     let _own = OwnTask::begin(header);
-    let (owner, moment, polls) = match header.take(action) {
-        Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon),
-        Taken::ToDrop(owner, moment) => (owner, moment, false),
-        Taken::Idle(owner, left) => {
-            if let Some(begin) = begin {
-                begin(Moment::Taken);
-            }
-            future.end(owner, outcome);
-            return Driven::EndedIdle(left);
-        }
+    let (mut owner, moment, polls, left) = match header.take(action) {
+        Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon, None),
+        Taken::ToDrop(owner, moment) => (owner, moment, false, None),
+        Taken::Idle(owner, left) => (owner, Moment::Taken, false, Some(left)),
         Taken::Nothing => return Driven::Skipped,
     };
     if let Some(begin) = begin {
         begin(moment);
     }
-    if !polls {
-        future.end(owner, outcome);
-        return Driven::Ended;
-    }
-    if action == Action::RunWithdrawn {
+    if polls && action == Action::RunWithdrawn {
         complete(header, owner, future, outcome);
-        return Driven::Ended;
+        return Driven::Ended(None);
     }
-    let context = &mut Context::from_waker(waker);
-    let pending = poll_and_register(header, owner, context, future, outcome);
-    pending.map_or(Driven::Ended, Driven::Pending)
-}
-
-/// Polls a future, and registers it as pending after its first poll. Returns the owner if it is
-/// pending.
-#[inline(always)]
-fn poll_and_register<'a>(
-    header: &Header,
-    owner: FutureOwner<'a>,
-    context: &mut Context<'_>,
-    future: &'a dyn Pollable,
-    outcome: &mut Outcome,
-) -> Option<FutureOwner<'a>> {
-    let mut owner = future.poll(owner, context, outcome)?;
-    if header.pending_key().is_some() || future.register_pending(&mut owner) {
-        return Some(owner);
+    if polls {
+        let polled = future.poll(owner, &mut Context::from_waker(waker), outcome);
+        let Some(pending) = polled else { return Driven::Ended(None) };
+        owner = pending;
+        // After its first poll it is registered as pending.
+        if header.pending_key().is_some() || future.register_pending(&mut owner) {
+            return Driven::Pending(owner);
+        }
     }
     future.end(owner, outcome);
-    None
+    Driven::Ended(left)
 }
 
 /// Drops the future, and then delivers its result; without one, settles the handle as cancelled.
@@ -389,8 +369,7 @@ where
         let waker = Waker::noop();
         match drive(header, (action, begin), waker, &self, &mut outcome) {
             Driven::Skipped => return Outcome::Skipped,
-            Driven::Ended => {}
-            Driven::EndedIdle(left) => drop(left.take(&self)),
+            Driven::Ended(left) => drop(left.map(|left| left.take(&self))),
             Driven::Pending(owner) => match owner.after_poll() {
                 Ok(TransitionToIdle::Idle) => {
                     // Another thread may have it already.

@@ -134,8 +134,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            let _polls = PollScope::begin(Poller::Waker);\n"
         => "", Test("async_code", "submits_no_more_than_fit");
     "group: a slot of a future that gives up is lost", "src/group/permit.rs",
-        "            drop(self.slot(token));\n"
-        => "            drop(token);\n", Test("async_code", "a_slot_whose_permit_or_wait");
+        "            return self.update(GroupState::release_slot);\n"
+        => "            return;\n", Test("async_code", "a_slot_whose_permit_or_wait");
     "group: a future that gives up keeps its place in the line", "src/group/permit.rs",
         "        let own = self.state.lock().forget(&slot);\n"
         => "        let own = ();\n", Test("async_code", "a_slot_whose_permit_or_wait");
@@ -152,6 +152,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                    reservation.exceed_capacity();\n"
         => "", Test("async_code", "a_task_of_a_group_does_not_wait");
     "group: a permit is for a group that was cancelled since", "src/group/permit.rs",
-        "        slot.check().inspect_err(|_| _ = inner.refuse())?;\n"
-        => "", Test("async_code", "a_cancelled_group");
+        "        slot.check().inspect_err(|_| _ = inner.refuse())?;\n        let accepted"
+        => "        let accepted", Test("async_code", "a_cancelled_group");
 };

@@ -137,7 +137,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Test("groups", "in_line");
     "group: an immediate shutdown drops a claimed task", "src/task/job.rs",
         "            _ => self.run_telling(begin),"
-        => "            _ => self.abandon_telling(begin),", Test("groups", "handles::an_immediate_shutdown");
+        => "            _ => Outcome::Cancelled,", Test("groups", "handles::an_immediate_shutdown");
     "group: a cancelled group runs closures with handles", "src/group/member.rs",
         "        self.token.is_cancelled()\n"
         => "        self.token.is_cancelled() && false\n", Test("groups", "deep_inside_destructors");
