@@ -766,9 +766,9 @@ impl Builder {
 }
 
 #[track_caller]
-fn built(pool: Result<ThreadPool, BuildError>) -> ThreadPool {
-    match pool {
-        Ok(pool) => pool,
+pub(crate) fn built<T>(built: Result<T, BuildError>) -> T {
+    match built {
+        Ok(built) => built,
         Err(error) => panic!("{error}"),
     }
 }

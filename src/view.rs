@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::builder::built;
 use crate::error::BuildError;
 use crate::pool::ThreadPool;
 use crate::priority::Priority;
@@ -510,10 +511,7 @@ impl ViewBuilder {
     /// ```
     #[track_caller]
     pub fn build(self) -> View {
-        match self.try_build() {
-            Ok(view) => view,
-            Err(error) => panic!("{error}"),
-        }
+        built(self.try_build())
     }
 
     /// Builds the view. Does not block. A view of a closed pool can be built, and accepts no task.

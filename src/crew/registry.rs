@@ -62,18 +62,16 @@ fn remove<T>(list: &mut Vec<(ThreadKey, T)>, key: ThreadKey) -> Option<T> {
 }
 
 impl RegistryState {
-    /// The index that [`take_index`](Self::take_index) would return.
+    /// Returns the smallest free index. It is below `max_size` unless others are in blocking regions
+    /// or in their stop hooks.
     pub(crate) fn next_index(&self) -> usize {
         self.indexes.iter().position(|is_taken| !is_taken).unwrap_or(self.indexes.len())
     }
 
-    /// Takes the smallest free index. It is below `max_size` unless others are in blocking regions
-    /// or in their stop hooks.
-    pub(crate) fn take_index(&mut self) -> usize {
-        let index = self.next_index();
+    /// Takes the [next index](Self::next_index).
+    pub(crate) fn take_index(&mut self, index: usize) {
         self.indexes.resize(self.indexes.len().max(index + 1), true);
         self.indexes[index] = true;
-        index
     }
 
     /// Frees the index of a worker that has left and has run its stop hook.
@@ -148,12 +146,8 @@ impl Registry {
         self.state.lock()
     }
 
-    /// Joins the threads that have exited, which frees their stacks. Does not block for long.
-    pub(crate) fn reap(&self) {
-        drop(self.lock_reaped());
-    }
-
-    /// Joins the threads that have exited, and keeps the lock.
+    /// Joins the threads that have exited, which frees their stacks, and keeps the lock. Does not
+    /// block for long.
     pub(crate) fn lock_reaped(&self) -> MutexGuard<'_, RegistryState> {
         self.reap_locked(self.lock())
     }

@@ -169,7 +169,7 @@ impl Worker {
         shared.emit(Event::WorkerStopped(index));
         // For the destructors of thread-locals: another worker may have the index now.
         set_identity(shared.id(), None, Some(key));
-        shared.registry.reap();
+        drop(shared.registry.lock_reaped());
         // Race 8: a waker may push a stale entry later. Then it finds no worker, and clears the
         // queue itself.
         shared.clear_if_over(shared.in_flight.is_over());
