@@ -89,7 +89,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: the number is never lowered", "src/crew/awake.rs",
         "if is_over && is_whole {" => "if is_over && is_whole && false {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: there is no slack", "src/crew/awake.rs",
-        "    asleep / 2.0\n" => "    0.0 * asleep\n", Unit("awake::tests::a_load_takes_about");
+        "    SLACK + asleep / 2.0\n" => "    0.0 * SLACK * asleep\n", Unit("awake::tests::a_load_takes_about");
     "controller turn: the CPUs used in it do not count", "src/crew/awake.rs",
         "(level, asleep) = (capped.max(used), sleepers);" => "(level, asleep) = (capped + 0.0 * used, sleepers);",
         Unit("awake::tests::tasks_that_use_the_cpus");
