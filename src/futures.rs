@@ -1,6 +1,7 @@
 //! Submitting futures (feature `async`). `wait/future_task.rs` runs them.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
@@ -10,7 +11,7 @@ use crate::pool::ThreadPool;
 use crate::sched::{OwnedRoute, TaskRoute};
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
-use crate::task::job::{Detached, Job};
+use crate::task::job::{Detached, Job, Run};
 use crate::wait::FutureTask;
 
 /// # Submitting futures (feature `async`)
@@ -165,7 +166,7 @@ impl Accepted<'_> {
         F: Future<Output = ()> + Send + 'static,
     {
         let own = TaskRoute::own_or(self.route, self.line, true, common);
-        self.enqueue(Job::task(FutureTask::task(future, Detached, own)));
+        self.enqueue_spawned(Job::task(FutureTask::task(future, Detached, own)));
     }
 
     /// Enqueues a future, and returns its handle. It may share the `common` route.
@@ -178,8 +179,11 @@ impl Accepted<'_> {
         F: Future<Output: Send> + Send + 'static,
     {
         let own = TaskRoute::own_or(self.route, self.line, true, common);
-        let (promise, handle) = JoinHandle::new(self.route, own.expiry());
-        self.enqueue_with_handle(FutureTask::task(future, promise, own), handle)
+        let (promise, mut handle) = JoinHandle::new(self.route, own.expiry());
+        let task: Arc<dyn Run> = FutureTask::task(future, promise, own);
+        handle.set_task(&task);
+        self.enqueue_spawned(Job::task(task));
+        handle
     }
 }
 

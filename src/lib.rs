@@ -37,7 +37,8 @@
 //! The crate's promises, [in full](#the-laws-in-full) below. Each has tests of its name, which fail
 //! when it is broken.
 //!
-//! 1. **Prompt**: no task waits behind busy workers while the pool may run more.
+//! 1. **Prompt**: no task waits behind busy workers while the pool may run more. In a pool without
+//!    sizes no future waits for closures.
 //! 2. **Settled**: every handle resolves, to the value, the panic, "cancelled" or "expired".
 //! 3. **Quiet**: a join returns only after a moment at which nothing was queued, running or
 //!    pending.
@@ -131,9 +132,12 @@
 //!    workers are runnable, no task stays queued behind busy ones: an idle worker is woken or a
 //!    thread is started, at once or, with [`Growth::Stalled`], after its delay, or, with
 //!    [`Growth::Measured`], while fewer workers than CPUs are awake, and as far as more have
-//!    helped. The submitter wakes the idle worker, or the worker that was woken last does, once it
-//!    has taken its task. If the system gives a woken worker, or the thread that wakes it, no CPU,
-//!    the tasks behind its own start late, although other workers are idle. (A future woken during
+//!    helped. With [`Growth::Measured`] a ready future never waits for closures while fewer than
+//!    `max_size` workers run: a worker beyond the number polls it. (Not in a pool that has had a
+//!    view; and the first poll of a scope's or group's future may wait.) The submitter wakes the
+//!    idle worker, or the worker that was woken last does, once it has taken its task. If the
+//!    system gives a woken worker, or the thread that wakes it, no CPU, the tasks behind its own
+//!    start late, although other workers are idle. (A future woken during
 //!    its own poll waits for the end of that poll; one that the poll of another future has woken
 //!    may wait for the end of that for a moment. A task of a [`View`] waits while the view's limit,
 //!    or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task
@@ -193,7 +197,8 @@
 //!     however often and from wherever it is woken. No wake is lost.
 //! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were
 //!     submitted. Not promised: tasks of a scope or group beside others, tasks that a task submits,
-//!     tasks of different views, an awaited task (it may start earlier, on its waiter's stack).
+//!     tasks of different views, an awaited task (it may start earlier, on its waiter's stack),
+//!     futures beside closures with [`Growth::Measured`].
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission

@@ -351,8 +351,14 @@ fn a_burst_behind_workers_that_enter_regions_starts() {
 
 #[cfg(feature = "async")]
 mod futures {
+    use std::task::{Context, Poll};
+    use std::time::Instant;
+    use std::{future, mem};
+
     use super::{
-        Arc, Duration, Gate, HOUR, LIMIT, await_soon, common, dawdle, new_pool, thread, wait_until,
+        Arc, AtomicBool, AtomicUsize, BuildPool, Builder, Duration, Gate, Growth, HOUR, JoinHandle,
+        LIMIT, Ordering, ThreadPool, await_all_soon, await_soon, common, dawdle, new_pool, thread,
+        wait_until,
     };
 
     // A woken future is queued work like any other. The waking task does not end before the future
@@ -379,6 +385,181 @@ mod futures {
                 polled.open();
                 waiter.await_complete();
             }
+            pool.shutdown_join();
+        }
+    }
+
+    /// Closures that keep all workers busy which may run: they compute until they are let go.
+    struct Busy {
+        pool: ThreadPool,
+        stop: Arc<AtomicBool>,
+        closures: Vec<JoinHandle<()>>,
+    }
+
+    // Of views `reserve` serves the futures.
+    fn has_views() -> bool {
+        common::is_through_a_view()
+    }
+
+    impl Busy {
+        /// A pool of which `awake` workers may run, with a backlog behind them.
+        fn new(awake: usize) -> Self {
+            let builder = Builder::new().core_size(0).keep_alive(HOUR);
+            let pool = builder.growth(Growth::measured(awake)).build_pool();
+            let mut busy = Busy { pool, stop: Arc::default(), closures: Vec::new() };
+            let begun = Arc::new(AtomicUsize::new(0));
+            for _ in 0..10 * awake {
+                let (begun, stop) = (Arc::clone(&begun), Arc::clone(&busy.stop));
+                busy.closures.push(busy.pool.evaluate(move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    compute_until(&stop);
+                }));
+            }
+            wait_until("all are busy", || begun.load(Ordering::SeqCst) >= awake);
+            busy
+        }
+
+        fn end(self) {
+            self.stop.store(true, Ordering::SeqCst);
+            await_all_soon(self.closures);
+            self.pool.shutdown_join();
+        }
+    }
+
+    fn compute_until(stop: &AtomicBool) {
+        let since = Instant::now();
+        while !stop.load(Ordering::SeqCst) && since.elapsed() < 2 * LIMIT {
+            std::hint::spin_loop();
+        }
+    }
+
+    // Protects the clause for ready futures in `Shared::run_limit`: while closures keep all workers
+    // busy that may run, one more polls futures. Each closure ends after the future, or after the
+    // limit of the test.
+    #[test]
+    fn a_spawned_future_does_not_wait_for_closures_in_a_pool_that_measures() {
+        if has_views() {
+            return;
+        }
+        for awake in [1, 2] {
+            let busy = Busy::new(awake);
+            for _ in 0..20 {
+                await_soon("a future beside closures", busy.pool.spawn_await(async {}));
+            }
+            busy.end();
+        }
+    }
+
+    #[test]
+    fn a_woken_future_does_not_wait_for_closures_in_a_pool_that_measures() {
+        if has_views() {
+            return;
+        }
+        for awake in [1, 2] {
+            let busy = Busy::new(awake);
+            for _ in 0..20 {
+                let futures = [(); 3].map(|()| {
+                    let (trigger, triggered) = common::triggered();
+                    (trigger, busy.pool.spawn_await(triggered))
+                });
+                for (trigger, future) in futures {
+                    wait_until("the future waits", || trigger.waker().is_some());
+                    trigger.fire();
+                    await_soon("a woken future beside closures", future);
+                }
+            }
+            busy.end();
+        }
+    }
+
+    // The closure does not end before what it spawns and wakes has been polled. Its worker was in a
+    // poll before, so futures may be left in its local queue.
+    #[test]
+    fn a_future_of_a_closure_does_not_wait_for_it_in_a_pool_that_measures() {
+        if has_views() {
+            return;
+        }
+        let busy = Busy::new(1);
+        let (trigger, triggered) = common::triggered();
+        let woken = busy.pool.spawn_await(triggered);
+        wait_until("the future waits", || trigger.waker().is_some());
+        let (pool, done) = (busy.pool.clone(), Arc::new(AtomicBool::new(false)));
+        let ended = Arc::clone(&done);
+        let closure = busy.pool.evaluate(move || {
+            let spawned = pool.spawn_await(async {});
+            trigger.fire();
+            compute_until(&ended);
+            spawned
+        });
+        // The closures before it.
+        busy.stop.store(true, Ordering::SeqCst);
+        await_soon("a future that a closure has woken", woken);
+        done.store(true, Ordering::SeqCst);
+        await_soon("a future that a closure has spawned", await_soon("the closure", closure));
+        busy.end();
+    }
+
+    // The extra worker's poll waits, unseen by the pool, for another future. Protects that the keeper
+    // watches it (`Shared::watch_extra`).
+    #[test]
+    fn a_poll_that_sleeps_keeps_no_future_waiting_in_a_pool_that_measures() {
+        if has_views() {
+            return;
+        }
+        let busy = Busy::new(1);
+        for _ in 0..5 {
+            let gate = Gate::new();
+            let waits = Arc::clone(&gate);
+            let sleeping = busy.pool.spawn_await(async move { waits.pass() });
+            gate.wait_for(1);
+            await_soon("the other future", busy.pool.spawn_await(async move { gate.open() }));
+            await_soon("the future that has slept", sleeping);
+        }
+        busy.end();
+    }
+
+    async fn yield_now() {
+        let mut has_yielded = false;
+        let poll = |context: &mut Context<'_>| {
+            if !mem::replace(&mut has_yielded, true) {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(())
+        };
+        future::poll_fn(poll).await;
+    }
+
+    // A future that yields between its polls gives way to a closure, and goes on beside it.
+    #[test]
+    fn a_future_that_yields_does_not_wait_for_closures_in_a_pool_that_measures() {
+        if has_views() {
+            return;
+        }
+        for capacity in [None, Some(100)] {
+            let builder = Builder::new().core_size(0).keep_alive(HOUR).growth(Growth::measured(1));
+            let builder = match capacity {
+                Some(capacity) => builder.queue_capacity(capacity),
+                None => builder,
+            };
+            let pool = builder.build_pool();
+            let [gate, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+            let is_open = Arc::clone(&gate);
+            pool.execute(move || compute_until(&is_open));
+            let ended = Arc::clone(&stop);
+            let future = pool.spawn_await(async move {
+                for _ in 0..100 {
+                    yield_now().await;
+                }
+                ended.store(true, Ordering::SeqCst);
+            });
+            for _ in 0..10 {
+                let stop = Arc::clone(&stop);
+                pool.execute(move || compute_until(&stop));
+            }
+            gate.store(true, Ordering::SeqCst);
+            await_soon("a future that yields", future);
+            assert!(pool.join_timeout(LIMIT));
             pool.shutdown_join();
         }
     }

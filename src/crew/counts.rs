@@ -3,9 +3,10 @@
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
 //! | 0..3 | `searching` | workers that are awake and look for a task: woken, spinning, or resumed by themselves |
-//! | 3..23 | `idle` | workers on the idle list |
-//! | 23..43 | `blocked` | workers in blocking regions |
-//! | 43..63 | `total` | all workers, the above included |
+//! | 3 | `extra` | whether a worker runs beyond the limit, for ready futures only |
+//! | 4..24 | `idle` | workers on the idle list |
+//! | 24..44 | `blocked` | workers in blocking regions |
+//! | 44..64 | `total` | all workers, the above included |
 //!
 //! In a 32-bit word each of the last three has 9 bits. No field overflows:
 //! `idle + blocked <= total`, no thread is started at a `total` of [`MAX_WORKERS`], and no search
@@ -31,7 +32,9 @@ use crate::sync::{AtomicUsize, Ordering};
 const SEARCHING_BITS: u32 = 3;
 const SEARCHING_MASK: usize = (1 << SEARCHING_BITS) - 1;
 const ONE_SEARCHING: usize = 1;
-const IDLE_SHIFT: u32 = SEARCHING_BITS;
+const EXTRA_SHIFT: u32 = SEARCHING_BITS;
+const ONE_EXTRA: usize = 1 << EXTRA_SHIFT;
+const IDLE_SHIFT: u32 = EXTRA_SHIFT + 1;
 const FIELD_BITS: u32 = (usize::BITS - IDLE_SHIFT) / 3;
 const FIELD_MASK: usize = (1 << FIELD_BITS) - 1;
 const BLOCKED_SHIFT: u32 = IDLE_SHIFT + FIELD_BITS;
@@ -121,10 +124,21 @@ impl Snapshot {
         self.total() - self.blocked() - self.idle()
     }
 
+    /// How many workers run beyond the limit, for ready futures only: one at most.
+    #[inline]
+    pub(crate) fn extra(self) -> usize {
+        (self.0 >> EXTRA_SHIFT) & 1
+    }
+
     /// Whether one more worker may run under a limit of `max`.
     #[inline]
     pub(crate) fn has_spare_capacity(self, max: usize) -> bool {
         self.running() < max
+    }
+
+    /// Whether one of the workers is the extra one, if it polls: without it as many run as may.
+    pub(crate) fn is_extra_needed(self, limit: usize, max: usize) -> bool {
+        (limit + 1..=max).contains(&self.running())
     }
 
     /// Whether a worker may be started under a limit of `max`: not while any worker is idle.
@@ -145,6 +159,7 @@ impl fmt::Debug for Snapshot {
             .field("blocked", &self.blocked())
             .field("idle", &self.idle())
             .field("searching", &self.searching())
+            .field("extra", &self.extra())
             .finish()
     }
 }
@@ -219,6 +234,23 @@ impl Counts {
             require!(now.blocked() > 0, "no worker is blocked");
             (now.running() <= max).then(|| now.0.wrapping_sub(ONE_BLOCKED))
         })
+    }
+
+    /// Makes the calling worker the extra one. `false` if there is one, or unless more than `limit`
+    /// and at most `max` workers run. It owes no look: beside it as many run as may.
+    #[must_use]
+    pub(crate) fn begin_extra(&self, limit: usize, max: usize) -> bool {
+        self.update(|now| {
+            let may = now.extra() == 0 && now.is_extra_needed(limit, max);
+            may.then(|| now.0 + ONE_EXTRA)
+        })
+    }
+
+    /// There is no extra worker any more: the one that was is one of the others.
+    pub(crate) fn end_extra(&self) -> MustLook {
+        let before = self.word.fetch_sub(ONE_EXTRA, Ordering::Relaxed);
+        require!(Snapshot(before).extra() == 1);
+        MustLook::owed()
     }
 
     /// Adds an idle worker. The caller holds the idle list's lock.

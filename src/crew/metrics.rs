@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::stats::Stats;
 use crate::sync::probe::ThreadId;
-use crate::sync::{Counter, Hint};
+use crate::sync::{AtomicBool, Counter, Hint};
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
@@ -27,6 +27,8 @@ pub(crate) enum Count {
     /// Jobs that were begun and are over without an end: polls that returned pending, and stale
     /// entries.
     Paused,
+    /// Tasks that have ended on the worker while it was the extra one.
+    OfExtra,
     Completed,
     Panicked,
     Cancelled,
@@ -48,6 +50,8 @@ pub(crate) struct WorkerMetrics {
     pub(crate) thread: ThreadId,
     /// Whether the worker is in a blocking region.
     pub(crate) is_in_region: Hint,
+    /// Whether the worker is the extra one. The thread that clears it ends that.
+    pub(crate) is_extra: AtomicBool,
     /// The CPU time that the worker had used at the last measurement, in nanoseconds.
     used: Counter,
 }
@@ -66,6 +70,11 @@ impl Sums {
         [Count::Completed, Count::Panicked, Count::Cancelled, Count::Expired]
             .into_iter()
             .fold(0, |sum, count| sum.wrapping_add(self.of(count)))
+    }
+
+    /// Those that have not ended on the extra worker.
+    pub(crate) fn ended_within_limit(self) -> usize {
+        self.ended().wrapping_sub(self.of(Count::OfExtra))
     }
 
     /// By how much the in-flight count is too high: ended tasks not subtracted yet, and unused
@@ -137,6 +146,11 @@ impl WorkerMetrics {
         self.add(count, 1);
     }
 
+    /// Counts tasks that have ended on the extra worker.
+    pub(crate) fn count_extra(&self, ended: usize) {
+        self.add(Count::OfExtra, ended);
+    }
+
     /// Counts a job that its waiter begins.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.count_begin();
@@ -185,11 +199,20 @@ impl WorkerMetrics {
         self.counters[Count::Taken as usize].get()
     }
 
+    /// How many tasks have ended on the worker.
+    pub(crate) fn ended(&self) -> usize {
+        self.sums().ended()
+    }
+
     /// Whether the worker has a task.
     pub(crate) fn is_busy(&self) -> bool {
+        self.sums().active() > 0
+    }
+
+    fn sums(&self) -> Sums {
         let mut sums = Sums::default();
         self.add_to(&mut sums);
-        sums.active() > 0
+        sums
     }
 
     /// Returns the CPU time that the worker has used since the last call. Only the keeper calls it.

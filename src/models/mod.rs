@@ -14,6 +14,8 @@
 
 mod capacity;
 mod closing;
+#[cfg(feature = "async")]
+mod extra;
 mod futures;
 mod groups;
 mod hooks;

@@ -16,7 +16,8 @@
 //! **Woken futures come before new tasks.** They were accepted and started before any task that is
 //! still queued, so they have an injector and local queues of their own. Each worker takes a new
 //! task first once in [`TURN_INTERVAL`](local) takes. So futures that always wake themselves delay
-//! new tasks, but not forever.
+//! new tasks, but not forever. In a pool that measures, the injector of woken futures takes the
+//! spawned ones too: there no future waits for closures (`sched/worker/extra.rs`).
 //!
 //! A future that a poll wakes enters the polling worker's local queue. The worker takes it right
 //! after that poll. Every other woken future enters the injector of woken futures, where each
@@ -59,7 +60,7 @@ use crate::sync::{Counter, Hint, Mutex, RwLock, yield_now};
 pub(crate) enum Kind {
     /// It starts a task.
     New,
-    /// It polls a future again.
+    /// It polls a future again. In a pool that measures also for the first time.
     Woken,
 }
 
@@ -176,6 +177,16 @@ impl<T> Queue<T> {
             Kind::ALL.into_iter().find_map(|kind| steal(&node.stealers[kind as usize]))
         };
         Kind::ALL.into_iter().find_map(injected).or_else(|| self.nodes().find_map(local))
+    }
+
+    /// Pops a future of the injector.
+    pub(crate) fn pop_future(&self) -> Option<T> {
+        self.injectors[Kind::Woken as usize].look_and_pop()
+    }
+
+    /// Whether a future lies in the injector, where each worker finds it.
+    pub(crate) fn has_future(&self) -> bool {
+        self.may_have_woken() && !self.injectors[Kind::Woken as usize].is_empty()
     }
 
     /// Pops every item of every queue.

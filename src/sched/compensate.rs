@@ -40,6 +40,7 @@ impl WorkerContext {
             // place.
             self.stop_deferring();
             owed = owed.and(shared.lend_place(self));
+            owed = owed.and(shared.end_extra(&self.metrics));
         }
         if to.is_none() {
             shared.take_place_back(self);

@@ -340,9 +340,11 @@ impl WorkerContext {
         self.steal(|| local.steal(queue))
     }
 
-    /// Before a new task: woken futures come first, and this worker may be busy for long.
+    /// Before a new task: woken futures come first, and this worker may be busy for long. In a pool
+    /// that measures, they wait for no closure, however short the others were.
     pub(crate) fn share_woken_before_task(&self) {
-        if self.local.as_ref().is_some_and(|local| local.pacing.are_tasks_long()) {
+        let is_long = |local: &Local<Job>| local.pacing.are_tasks_long();
+        if self.local.as_ref().is_some_and(is_long) || self.shared.sizes.follows_measurements() {
             self.share_woken();
         }
     }
@@ -378,8 +380,12 @@ impl WorkerContext {
             return None;
         }
         self.needs_notify.set(false);
-        let local = self.local.as_ref()?;
-        local.leaves_items(&self.shared.queue).then(MustLook::owed)
+        let leaves_items = match &self.local {
+            Some(local) => local.leaves_items(&self.shared.queue),
+            // A yielded future, beside a closure that this worker has taken.
+            None => self.shared.has_ready_future(),
+        };
+        leaves_items.then(MustLook::owed)
     }
 
     /// Whether what the worker's tasks submit or wake goes to the injectors: its tasks are

@@ -9,13 +9,20 @@
 //! for the next look: in this order, since the thread may lose its CPU in between, and others rely
 //! on the flag. The keeper sleeps if no wake has set it again and no future waits. It looks once
 //! more before that: a wake may have read the flag just before it was cleared.
+//!
+//! In the same way the keeper looks at the extra worker while ready futures rely on it. If its poll
+//! has gone on since the look before, and sleeps now, it is one of the others from then on. Another
+//! worker polls beside it.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::crew::{MustLook, WorkerMetrics};
 use crate::keeper::{Deferred, KeeperJob, PAUSE};
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
+use crate::sync::Ordering;
+use crate::sync::probe::ThreadState;
 
 impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.
@@ -34,8 +41,16 @@ impl Shared {
             || self.counts.load().has_spare_capacity(self.sizes.limit())
     }
 
+    /// Ready futures rely on the extra worker, whose poll may block.
     #[cold]
-    fn begin_to_watch(self: &Arc<Self>) {
+    pub(crate) fn watch_extra(&self) {
+        if !self.deferred.has_come.get() && self.has_ready_future() {
+            self.begin_to_watch();
+        }
+    }
+
+    #[cold]
+    fn begin_to_watch(&self) {
         // A model without a keeper has no time that passes.
         #[cfg(elastipool_loom)]
         if !crate::sync::STARTS_KEEPER.get() {
@@ -50,15 +65,25 @@ impl Shared {
         let Deferred { has_come, seen } = &self.deferred;
         let is_used = has_come.get();
         has_come.set(false);
-        let now = self.queue.observe_woken();
+        let mut now = self.queue.observe_woken();
+        let busy = if self.has_ready_future() { self.registry.lock().busy() } else { Vec::new() };
+        let extra = busy.into_iter().find(|worker| worker.is_extra.load(Ordering::Relaxed));
+        // No worker has this place in the list of local queues.
+        let of_extra = extra.as_ref().map(|extra| (usize::MAX, extra.taken()));
+        now.extend(of_extra);
         let goes_on = (is_used || !now.is_empty()) && self.may_take_deferred();
-        let is_stalled = {
+        let stalled: Vec<_> = {
             let mut seen = seen.lock();
-            let is_stalled = now.iter().any(|observed| seen.contains(observed));
+            let stalled = now.iter().filter(|observed| seen.contains(observed)).copied().collect();
             *seen = now;
-            is_stalled
+            stalled
         };
-        if is_stalled {
+        // A poll that computes keeps its worker the extra one: another one would need a CPU more.
+        let sleeps = |extra: &Arc<WorkerMetrics>| extra.thread.state() != Some(ThreadState::Awake);
+        if of_extra.is_some_and(|observed| stalled.contains(&observed)) {
+            let _: Option<MustLook> = extra.filter(sleeps).and_then(|it| self.end_extra(&it));
+        }
+        if !stalled.is_empty() {
             self.look_as(Notifier::KeeperLook);
         }
         if goes_on {

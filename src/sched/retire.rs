@@ -22,7 +22,7 @@ impl Shared {
     /// lowered.
     #[inline]
     pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
-        now.running() > self.run_limit(now)
+        now.running() > self.sizes.limit() && now.running() > self.own_limit(now)
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle

@@ -1,5 +1,6 @@
 //! A worker's life: start, work, rest, leave. What it does without a task is in `rest.rs`.
 
+mod extra;
 mod rest;
 
 use std::mem;
@@ -215,6 +216,8 @@ impl Worker {
                     self.context.forget_task_time();
                     continue;
                 }
+            } else if self.poll_as_extra() {
+                continue;
             }
             // IDLE
             if let Some(why) = self.rest_or_leave() {

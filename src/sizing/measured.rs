@@ -53,17 +53,34 @@ impl Shared {
         now.has_spare_capacity(self.run_limit(now))
     }
 
-    /// How many workers may run: as many as the limit or, beside a queued task with a free place of
-    /// its view's reserve, `max_size`.
+    /// How many workers may run when one is woken or started: one more than run beside a ready
+    /// future without an extra worker, otherwise as many as [`own_limit`](Self::own_limit) says.
     #[inline]
     pub(crate) fn run_limit(&self, now: Snapshot) -> usize {
         let limit = self.sizes.limit();
-        // What may run below the limit needs no reserve.
-        let may_exceed = now.running() >= limit
-            && self.policy.is_used()
-            && limit < self.sizes.max()
-            && self.policy.has_reserved_work();
-        if may_exceed { self.sizes.max() } else { limit }
+        // What may run below the limit needs no more.
+        if now.running() < limit || limit >= self.sizes.max() {
+            return limit;
+        }
+        self.limit_for_another(now)
+    }
+
+    #[cold]
+    fn limit_for_another(&self, now: Snapshot) -> usize {
+        if now.extra() == 0 && self.has_ready_future() {
+            return self.sizes.max().min(now.running() + 1);
+        }
+        self.own_limit(now)
+    }
+
+    /// How many workers may run, the extra one included: as many as the limit or, beside a queued
+    /// task with a free place of its view's reserve, `max_size`.
+    #[cold]
+    pub(crate) fn own_limit(&self, now: Snapshot) -> usize {
+        if self.policy.is_used() && self.policy.has_reserved_work() {
+            return self.sizes.max();
+        }
+        self.sizes.max().min(self.sizes.limit() + now.extra())
     }
 
     /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as
@@ -72,8 +89,16 @@ impl Shared {
     pub(crate) fn ask_if_all_run(&self, now: Snapshot) {
         // Never in a pool whose number of workers does not follow measurements.
         if now.running() >= self.sizes.wanted_awake() {
-            self.ask_to_measure();
+            self.ask_of_all(now);
         }
+    }
+
+    #[cold]
+    fn ask_of_all(&self, now: Snapshot) {
+        if now.extra() > 0 {
+            self.watch_extra();
+        }
+        self.ask_to_measure();
     }
 
     /// Asks the keeper to measure the workers, if tasks are queued that more of them could run.
@@ -195,13 +220,15 @@ impl Shared {
         is_told: bool,
     ) -> Measurement {
         let counts = self.counts.load();
-        let running = counts.running();
+        let running = counts.running() - counts.extra();
         let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
         // A poll that returns pending ends no task.
-        let (busy, taken, ended) = {
+        let (mut busy, taken, ended) = {
             let registry = self.registry.lock();
-            (registry.busy(), registry.taken(), registry.sums().ended())
+            (registry.busy(), registry.taken(), registry.sums().ended_within_limit())
         };
+        // The extra worker is none of those that closures may have.
+        busy.retain(|worker| !worker.is_extra.load(Ordering::Relaxed));
         state.number += 1;
         // What was found long before a measurement was asked for says nothing of these tasks.
         let is_old =
@@ -217,7 +244,8 @@ impl Shared {
             true => {
                 let (awake, on, cpus) = probe(&busy, state.number, elapsed);
                 // The others look for a task, or are in their start hooks.
-                let without_task = (counts.total() - counts.idle()).saturating_sub(busy.len());
+                let with_task = busy.len() + counts.extra();
+                let without_task = (counts.total() - counts.idle()).saturating_sub(with_task);
                 let awake = (awake + without_task as f64).min(running as f64);
                 let is_settled = last.as_ref().is_some_and(|last| running <= last.running);
                 (awake, on, if is_settled { cpus } else { awake })

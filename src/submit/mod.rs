@@ -128,6 +128,28 @@ impl Accepted<'_> {
         self.route.enqueue_for(self.runner, job);
     }
 
+    /// Queues a spawned future. In a pool that measures, it does not wait for closures.
+    #[cfg(feature = "async")]
+    pub(crate) fn enqueue_spawned(self, job: Job) {
+        if self.route.view.is_none() && self.route.shared.sizes.follows_measurements() {
+            return self.enqueue_apart(job);
+        }
+        self.enqueue(job);
+    }
+
+    #[cfg(feature = "async")]
+    #[cold]
+    fn enqueue_apart(self, job: Job) {
+        let shared = self.route.shared;
+        match self.runner {
+            Runner::Worker { fills_core, .. } => {
+                shared.queue.push(Kind::Woken, job);
+                shared.notify_queued(fills_core);
+            }
+            Runner::Caller => self.route.run_on_caller(job),
+        }
+    }
+
     /// Enqueues the job of a closure without a handle.
     pub(crate) fn enqueue_closure(self, job: Job) {
         let own = TaskRoute::own(self.route, self.line, false);

@@ -401,25 +401,37 @@ impl Measurement {
 
     fn both(self) -> Result<Sample> {
         let (workers, size) = (self.workers, self.size());
+        let (futures, has_blocking) = match self.row {
+            Row::Ticks4 => (4, false),
+            Row::Ticks64 => (64, false),
+            Row::TicksBlocked => (63, true),
+            _ => (1, false),
+        };
         let (mut lateness, value) = match self.peer {
             Engine::Elastipool => {
                 let ours = Ours::fixed(workers);
-                backlog::measure(ours, ours, workers, size)
+                backlog::measure(ours, ours, workers, futures, has_blocking, size)
+            }
+            Engine::ElastipoolMeasured => {
+                let ours = Ours::measured();
+                backlog::measure(ours, ours, workers, futures, has_blocking, size)
             }
             Engine::ElastipoolReserve => {
                 let (ours, view) = Ours::with_reserve(workers + 1);
-                backlog::measure(ours, view, workers, size)
+                backlog::measure(ours, view, workers, futures, has_blocking, size)
             }
             Engine::ElastipoolTwo => {
-                backlog::measure(Ours::fixed(workers), Ours::fixed(1), workers, size)
+                let executor = Ours::fixed(1);
+                let pool = Ours::fixed(workers);
+                backlog::measure(pool, executor, workers, futures, has_blocking, size)
             }
             Engine::RustyPool => {
                 let pool = RustyPool::fixed(workers);
-                backlog::measure(pool, pool, workers, size)
+                backlog::measure(pool, pool, workers, futures, has_blocking, size)
             }
             Engine::TokioBoth => {
                 let tokio = TokioBoth::fixed(workers)?;
-                backlog::measure(tokio, tokio, workers, size)
+                backlog::measure(tokio, tokio, workers, futures, has_blocking, size)
             }
             _ => self.impossible(),
         }?;

@@ -112,5 +112,22 @@ fn debug_names_the_fields() {
     let counts = Counts::default();
     counts.add_worker();
     let text = format!("{:?}", counts.load());
-    assert_eq!(text, "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0 }");
+    assert_eq!(text, "Snapshot { total: 1, blocked: 0, idle: 0, searching: 0, extra: 0 }");
+}
+
+#[test]
+fn one_worker_is_the_extra_one_beyond_the_limit() {
+    let counts = Counts::default();
+    for _ in 0..3 {
+        counts.add_worker();
+    }
+    assert!(!counts.begin_extra(3, 9), "three may run");
+    assert!(!counts.begin_extra(1, 2), "at most two may");
+    assert!(counts.begin_extra(2, 3));
+    assert!(!counts.begin_extra(2, 3), "there is one");
+    let now = counts.load();
+    assert_eq!((now.running(), now.extra(), now.searching(), now.idle()), (3, 1, 0, 0));
+    _ = counts.end_extra();
+    assert_eq!(counts.load().extra(), 0);
+    assert!(counts.begin_extra(0, 9));
 }

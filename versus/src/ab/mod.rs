@@ -278,7 +278,7 @@ impl Track {
 /// about twenty minutes.
 fn part(row: Row) -> f64 {
     match row {
-        Row::Backlog => 0.3,
+        Row::Backlog | Row::Ticks | Row::Ticks64 => 0.3,
         Row::Urgent | Row::Tenants | Row::Flood | Row::Sleepers | Row::Http => 0.5,
         _ => 1.0,
     }

@@ -242,6 +242,15 @@ pub(crate) enum Row {
     /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms;
     /// and the time per closure
     Backlog,
+    /// How late a future runs that sleeps for 1 ms at a time, beside 40 queued closures of 10 ms,
+    /// in a pool without sizes; and the time per closure
+    Ticks,
+    /// The same with four futures
+    Ticks4,
+    /// The same with 64 futures
+    Ticks64,
+    /// The same with 63 futures, beside one that blocks its thread for 20 ms at a time
+    TicksBlocked,
     /// A future submits eight closures of about 50 us to its own pool and awaits them all, again
     /// and again
     Gather,
@@ -445,7 +454,9 @@ impl Row {
             Row::Pair | Row::PairSame | Row::PairApart => Kind::Latency,
             Row::OpenLoop | Row::Stages => Kind::Latency,
             Row::Relay => Kind::Pools,
-            Row::Backlog => Kind::Both,
+            Row::Backlog | Row::Ticks | Row::Ticks4 | Row::Ticks64 | Row::TicksBlocked => {
+                Kind::Both
+            }
             Row::Gather | Row::Requests | Row::Polls => Kind::Requests,
             Row::Urgent | Row::Flood | Row::Tenants => Kind::Views,
             Row::Awaited1 | Row::Awaited64 | Row::Batches1 | Row::Batches2 => Kind::Awaited,
@@ -549,6 +560,9 @@ impl Row {
                 Engine::RustyPool,
                 Engine::TokioBoth,
             ],
+            _ if self.is_ticks() => {
+                &[Engine::ElastipoolMeasured, Engine::ElastipoolTwo, Engine::TokioBoth]
+            }
             Row::Gather | Row::Requests | Row::Polls => {
                 &[Engine::Elastipool, Engine::RustyPool, Engine::TokioBoth]
             }
@@ -615,6 +629,7 @@ impl Row {
             Row::Neighbours => &[Engine::Tokio, Engine::TokioBlocking],
             // It has threads of their own for futures.
             Row::Backlog => &[Engine::TokioBoth],
+            _ if self.is_ticks() => &[Engine::ElastipoolTwo, Engine::TokioBoth],
             // Its own benchmarks.
             Row::Batches1 | Row::Batches2 => &[Engine::TokioBlocking],
             _ if self.kind() == Kind::Scheduler => &[Engine::Tokio],
@@ -657,6 +672,8 @@ impl Row {
             Row::BatchSleep => vec![BATCH_SLEEPERS],
             Row::Relay | Row::Polls | Row::PairSame | Row::PairApart => vec![2],
             Row::Backlog => vec![2, 8],
+            // The other engines; a pool without sizes has as many as there are CPUs.
+            _ if self.is_ticks() => vec![2],
             Row::Urgent | Row::Flood | Row::Tenants => vec![2],
             Row::Pair | Row::Collect | Row::Gather => vec![2, 4, 10],
             Row::Lifetime => vec![2, 10, 64],
@@ -678,6 +695,11 @@ impl Row {
         }
     }
 
+    /// Whether it is about futures beside closures in a pool without sizes.
+    fn is_ticks(self) -> bool {
+        matches!(self, Row::Ticks | Row::Ticks4 | Row::Ticks64 | Row::TicksBlocked)
+    }
+
     /// What one measurement gives.
     pub(crate) fn figures(self) -> &'static [Figure] {
         match self {
@@ -687,6 +709,9 @@ impl Row {
             }
             Row::Batch | Row::BatchSleep => &[Figure::P50, Figure::P99],
             Row::Backlog | Row::Http | Row::HttpBlocking => {
+                &[Figure::Value, Figure::P50, Figure::P99]
+            }
+            Row::Ticks | Row::Ticks4 | Row::Ticks64 | Row::TicksBlocked => {
                 &[Figure::Value, Figure::P50, Figure::P99]
             }
             Row::Urgent => &[Figure::P50, Figure::P99],
@@ -781,6 +806,7 @@ impl Row {
             // Milliseconds.
             Row::OpenLoop => 1_000,
             Row::Backlog => 5_000,
+            Row::Ticks | Row::Ticks4 | Row::Ticks64 | Row::TicksBlocked => 5_000,
             Row::Flood | Row::Tenants => 2_000,
             // Urgent closures.
             Row::Urgent => 500,
@@ -817,6 +843,7 @@ impl Row {
             _ if figure == Figure::AtOnce => Unit::Futures,
             _ if figure.percentile().is_some() => Unit::Micros,
             Row::Backlog => Unit::Micros,
+            _ if self.is_ticks() => Unit::Micros,
             Row::Flood => Unit::Takes,
             Row::Tenants => Unit::PerCent,
             Row::Yield | Row::Yield200 => Unit::NanosPerPoll,
@@ -921,6 +948,10 @@ impl Row {
             Row::Backlog if ours == Engine::ElastipoolReserve && figure == Figure::P99 => {
                 Target::ratio(1.5)
             }
+            Row::TicksBlocked if figure == Figure::P99 => Target::value(5_000.0),
+            _ if self.is_ticks() && figure == Figure::P99 => Target::value(1_000.0),
+            _ if self.is_ticks() && figure == Figure::P50 => Target::value(100.0),
+            Row::Ticks | Row::Ticks4 | Row::Ticks64 | Row::TicksBlocked => Target::ratio(1.03),
             // Until one of the running closures ends.
             Row::Backlog if figure == Figure::P99 => Target::value(11_000.0),
             Row::Backlog => Target::NONE,

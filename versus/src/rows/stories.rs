@@ -59,6 +59,8 @@ impl Row {
             Row::OpenLoop => (OneAnswerSoon, "tasks at random times"),
             Row::Neighbours => (OneAnswerSoon, "beside busy processes"),
             Row::Backlog => (WorkBesideOtherWork, "futures beside a backlog"),
+            Row::Ticks => (WorkBesideOtherWork, "a timer in the default pool"),
+            Row::Ticks64 => (WorkBesideOtherWork, "64 timers in the default pool"),
             Row::Requests => (WorkBesideOtherWork, "requests of several steps"),
             Row::Stages => (WorkBesideOtherWork, "blocking tasks in stages"),
             Row::Urgent => (WorkBesideOtherWork, "urgent beside bulk"),

@@ -102,7 +102,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "now.runnable() > self.sizes.max()"
         => "now.runnable() > usize::MAX", Model("retire::a_lower_limit_versus_rest");
     "law 4: a worker takes a task although too many are running", "src/sched/retire.rs",
-        "now.running() > self.run_limit(now)"
+        "now.running() > self.own_limit(now)"
         => "now.running() > usize::MAX", Model("regions::the_end_of_a_region");
     "law 8: a close is not decided with the acceptance", "src/flight/in_flight.rs",
         "(word & CLOSED == 0).then_some(word + count * ONE_TASK)"

@@ -56,7 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
         Test("growth", "a_reserve_comes_on_top");
     "measured: no more than the limit run beside a reserved place", "src/sizing/measured.rs",
-        "if may_exceed { self.sizes.max() } else { limit }" => "{ let _ = may_exceed; limit }",
+        "self.policy.is_used() && self.policy.has_reserved_work()" => "false && self.policy.has_reserved_work()",
         Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
     "measured: workers with reserved places count in the number", "src/sizing/measured.rs",
         "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",
@@ -145,7 +145,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let is_down = allowed > 4 * floor;" => "let is_down = allowed > usize::MAX - floor;",
         Unit("awake::tests::a_large_number_of_workers");
     "measured: a poll that returns pending is an end", "src/sizing/measured.rs",
-        "registry.sums().ended())" => "registry.taken())", Unit("measured::tests::a_poll_that_returns_pending");
+        "registry.sums().ended_within_limit())" => "registry.taken())", Unit("measured::tests::a_poll_that_returns_pending");
     "controller: a smaller number is never tried", "src/crew/awake.rs",
         "(allowed / 2).max(floor)" => "allowed.max(floor)", Unit("awake::tests::phases_may_change");
     "controller: no smaller number is tried after a larger one", "src/crew/awake.rs",

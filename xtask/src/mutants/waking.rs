@@ -10,6 +10,24 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 1: no look at the queue when idle", "src/sched/worker/rest.rs",
         "if shared.has_work() && self.withdraw(true) {"
         => "if false {", Model("notify::submit_versus_idle");
+    "extra: no worker is woken for a future beside closures", "src/sizing/measured.rs",
+        "now.extra() == 0 && self.has_ready_future()" => "false", Model("extra::a_spawned_future_versus");
+    "extra: a worker in a region stays the extra one", "src/sched/compensate.rs",
+        "            owed = owed.and(shared.end_extra(&self.metrics));\n" => "", Model("extra::a_poll_that_enters");
+    "extra: the keeper does not watch it", "src/sizing/measured.rs",
+        "        if now.extra() > 0 {" => "        if now.extra() > 1 {", Test("law_01_prompt", "a_poll_that_sleeps");
+    "extra: futures that polls have woken wait for closures", "src/sched/context.rs",
+        " || self.shared.sizes.follows_measurements() {" => " {", Model("extra::a_future_that_yields");
+    "extra: a spawned future waits in line with closures", "src/submit/mod.rs",
+        "shared.queue.push(Kind::Woken, job)" => "shared.queue.push(Kind::New, job)",
+        Model("extra::a_spawned_future_versus");
+    "extra: a worker rests for it", "src/sizing/measured.rs",
+        "self.sizes.max().min(self.sizes.limit() + now.extra())" => "self.sizes.limit()",
+        Model("extra::a_poll_that_waits");
+    "extra: it passes a pause", "src/sched/worker/extra.rs",
+        "            if shared.policy.is_used() {" => "            if false {", Model("extra::a_future_behind");
+    "extra: a yielded future in the injector is not looked for", "src/sched/context.rs",
+        "None => self.shared.has_ready_future()," => "None => false,", Model("extra::a_future_that_yields");
     "race 1: no worker is notified of what a look finds", "src/sched/look.rs",
         "self.may_run_another(now) && self.has_work();"
         => "self.may_run_another(now) && false;", Model("regions::region_versus_submit");

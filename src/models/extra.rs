@@ -1,0 +1,237 @@
+//! The extra worker of a pool that measures, for ready futures beside closures. In a model without
+//! a keeper nothing is measured, so the number stays as it is.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::stalled::pass_time_until;
+use super::{Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, thread};
+use crate::queue::model::TASK_NANOS;
+use crate::{Growth, ThreadPool, blocking};
+
+/// One worker may run, and at most `max_size` beside futures.
+fn measured(max_size: usize) -> ThreadPool {
+    builder(0, max_size).growth(Growth::measured(1)).build()
+}
+
+/// A closure that waits, unseen by the pool, until the gate is open.
+fn wait_for(gate: &Gate) -> impl FnOnce() + Send + 'static {
+    let gate = gate.clone();
+    move || gate.pass()
+}
+
+/// Race 1: the worker that takes the closure waits for the future, which is spawned meanwhile.
+#[test]
+fn a_spawned_future_versus_a_closure_that_begins() {
+    explore_both(1, 1, || {
+        let (pool, gate) = (measured(2), Gate::new());
+        pool.execute(wait_for(&gate));
+        pool.spawn(async move { gate.open() });
+        pool.shutdown_join();
+    });
+}
+
+/// Race 1: as above, with a future that is woken.
+#[test]
+fn a_woken_future_versus_a_closure_that_begins() {
+    explore_both(1, 1, || {
+        let (pool, gate) = (measured(2), Gate::new());
+        let ready = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Mutex::new(None));
+        let (flagged, end) =
+            (Flagged { ready: Arc::clone(&ready), waker: Arc::clone(&waker) }, gate.clone());
+        pool.spawn(async move {
+            flagged.await;
+            end.open();
+        });
+        pool.execute(wait_for(&gate));
+        ready.store(true, Ordering::Relaxed);
+        let waker = waker.lock().unwrap().take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// Race 1: the extra worker rests, or is about to poll, while another future comes, for which the
+/// closure waits.
+#[test]
+fn a_rest_of_the_extra_worker_versus_a_future() {
+    explore_both(1, 0, || {
+        let (pool, gate, begun) = (measured(2), Gate::new(), Gate::new());
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        pool.spawn(async {});
+        pool.spawn(async move { gate.open() });
+        pool.shutdown_join();
+    });
+}
+
+/// Race 1: a worker looks for futures while a closure is submitted that may run by then: its
+/// submitter may rely on that worker.
+#[test]
+fn a_search_for_futures_versus_a_closure() {
+    explore_both(1, 0, || {
+        let (pool, gate) = (measured(2), Gate::new());
+        let waiting = gate.clone();
+        pool.execute(move || blocking(|| waiting.pass()));
+        pool.spawn(async {});
+        pool.execute(move || gate.open());
+        pool.shutdown_join();
+    });
+}
+
+/// Law 4: the extra worker takes no closure, and becomes one of the others if these rest.
+#[test]
+fn the_extra_worker_versus_closures() {
+    explore_both(1, 1, || {
+        let pool = measured(2);
+        let running = Arc::new(AtomicUsize::new(0));
+        for _ in 0..2 {
+            let running = Arc::clone(&running);
+            pool.execute(move || {
+                assert_eq!(running.fetch_add(1, Ordering::Relaxed), 0, "one may run");
+                thread::yield_now();
+                running.fetch_sub(1, Ordering::Relaxed);
+            });
+            pool.spawn(async {});
+        }
+        pool.shutdown_join();
+    });
+}
+
+/// The extra worker polls, and waits in that for a closure: the worker whose closure ends takes it.
+#[test]
+fn a_poll_that_waits_for_a_closure() {
+    explore(1, || {
+        let (pool, [begun, first, second]) = (measured(2), [(); 3].map(|()| Gate::new()));
+        let (opening, closure) = (begun.clone(), first.clone());
+        pool.execute(move || {
+            opening.open();
+            closure.pass();
+        });
+        begun.pass();
+        let waiting = second.clone();
+        pool.spawn(async move {
+            first.open();
+            waiting.pass();
+        });
+        pool.execute(move || second.open());
+        pool.shutdown_join();
+    });
+}
+
+/// A poll in a region waits for another future. Its worker is not the extra one meanwhile: the
+/// closure behind it gets no place beyond the limit, and the other future does.
+#[test]
+fn a_poll_that_enters_a_region_versus_a_future() {
+    explore(1, || {
+        let (pool, [gate, inner]) = (measured(3), [Gate::new(), Gate::new()]);
+        let (closure, [begun, entered]) = (gate.clone(), [Gate::new(), Gate::new()]);
+        let opening = begun.clone();
+        pool.execute(move || {
+            opening.open();
+            closure.pass();
+        });
+        begun.pass();
+        // Before the region: its look must leave it where it is.
+        pool.execute(wait_for(&gate));
+        let (entering, waiting) = (entered.clone(), inner.clone());
+        pool.spawn(async move {
+            blocking(|| {
+                entering.open();
+                waiting.pass();
+            });
+        });
+        entered.pass();
+        pool.spawn(async move {
+            inner.open();
+            gate.open();
+        });
+        pool.shutdown_join();
+    });
+}
+
+/// A future that yields goes on beside the closure that its worker takes in its turn, and which
+/// waits for the future. All tasks before were short.
+#[test]
+fn a_future_that_yields_versus_a_closure() {
+    let before = TASK_NANOS.replace(0);
+    explore_both(1, 1, || {
+        let (pool, gate) = (measured(2), Gate::new());
+        let (mut has_yielded, end) = (false, gate.clone());
+        // So that the closure is the first choice of the request after the first poll.
+        pool.execute(|| ());
+        pool.spawn(poll_fn(move |context| {
+            if has_yielded {
+                end.open();
+                return Poll::Ready(());
+            }
+            has_yielded = true;
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }));
+        pool.execute(wait_for(&gate));
+        pool.shutdown_join();
+    });
+    TASK_NANOS.set(before);
+}
+
+/// A poll waits, unseen by the pool, for another future: a measurement finds it asleep.
+#[test]
+fn a_poll_that_sleeps_versus_a_measurement() {
+    explore(0, || {
+        STARTS_KEEPER.set(true);
+        let (pool, [gate, inner], end) = (measured(3), [Gate::new(), Gate::new()], Relaxed::new());
+        pool.execute(wait_for(&gate));
+        let waiting = inner.clone();
+        pool.spawn(async move { waiting.pass() });
+        let ended = end.clone();
+        pool.spawn(async move {
+            inner.open();
+            gate.open();
+            ended.increment();
+        });
+        pass_time_until(&pool, &end);
+        pool.shutdown_join();
+    });
+}
+
+/// Race 3: the quota of the extra worker is used.
+#[test]
+fn an_extra_worker_that_is_recycled() {
+    explore(1, || {
+        let pool = builder(0, 2).growth(Growth::measured(1)).max_tasks_per_worker(1).build();
+        let gate = Gate::new();
+        pool.execute(wait_for(&gate));
+        pool.spawn(async {});
+        pool.spawn(async move { gate.open() });
+        pool.shutdown_join();
+    });
+}
+
+/// The pool is paused for the first time while the extra worker polls. It polls no future that is
+/// spawned after that.
+#[test]
+fn a_future_behind_the_first_pause() {
+    explore(1, || {
+        let (pool, gate, resumed) = (measured(2), Gate::new(), Relaxed::new());
+        pool.execute(wait_for(&gate));
+        pool.spawn(async {});
+        pool.pause();
+        let seen = resumed.clone();
+        pool.spawn(async move { assert_eq!(seen.get(), 1, "it starts in a paused pool") });
+        resumed.increment();
+        pool.resume();
+        gate.open();
+        pool.shutdown_join();
+    });
+}

@@ -1,0 +1,74 @@
+//! The *extra* worker of a pool that measures: it runs beyond the limit, for ready futures only,
+//! while closures keep all others busy (`protocol.md`).
+
+use std::mem;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::Worker;
+use crate::crew::{MustLook, WorkerMetrics};
+use crate::sched::shared::Shared;
+use crate::sync::Ordering;
+use crate::task::DEFAULT_VIEW;
+use crate::views::ViewJob;
+
+impl Worker {
+    /// More workers run than may. Makes this one the extra one if a future is ready and there is
+    /// none, and polls futures until none is ready or it may take any task. Returns whether it was
+    /// the extra worker.
+    #[cold]
+    pub(super) fn poll_as_extra(&mut self) -> bool {
+        let (shared, context) = (Arc::clone(&self.shared), Rc::clone(&self.context));
+        context.share_woken();
+        let (limit, max_size) = (shared.sizes.limit(), shared.sizes.max());
+        if !shared.has_ready_future() || !shared.counts.begin_extra(limit, max_size) {
+            return false;
+        }
+        // Release: the thread that clears it finds the worker counted as the extra one.
+        context.metrics.is_extra.store(true, Ordering::Release);
+        // Its look asks the keeper to watch it.
+        self.is_woken = true;
+        while let Some(mut job) = shared.queue.pop_future() {
+            let (is_new, ended) = (job.is_new(), context.metrics.ended());
+            // Read after the pop: the future may have been spawned behind a pause.
+            if shared.policy.is_used() {
+                shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
+                break;
+            }
+            self.notify_before_run(is_new);
+            self.run(&mut job);
+            mem::forget(job);
+            context.metrics.count_extra(context.metrics.ended() - ended);
+            let goes_on = context.metrics.is_extra.load(Ordering::Relaxed)
+                && shared.counts.load().is_extra_needed(shared.sizes.limit(), shared.sizes.max())
+                && !self.is_quota_used();
+            if !goes_on {
+                break;
+            }
+            // Those of its own polls stand in line with the others.
+            context.share_woken();
+        }
+        // Race 1: submitters of futures have relied on it. Either more run than may, and it rests and
+        // looks. Or there is room: the worker that stopped looks, or the keeper after a raise.
+        let _: Option<MustLook> = shared.end_extra(&context.metrics);
+        true
+    }
+}
+
+impl Shared {
+    /// Whether a future lies where any worker finds it, in a pool whose limit follows measurements.
+    pub(crate) fn has_ready_future(&self) -> bool {
+        cfg!(feature = "async")
+            && self.sizes.follows_measurements()
+            && !self.policy.is_used()
+            && self.queue.has_future()
+    }
+
+    /// Makes the worker with these metrics one of the others, if it is the extra one.
+    pub(crate) fn end_extra(&self, metrics: &WorkerMetrics) -> Option<MustLook> {
+        // AcqRel: the change of the counts by which it became the extra one comes before.
+        let was_extra = metrics.is_extra.load(Ordering::Relaxed)
+            && metrics.is_extra.swap(false, Ordering::AcqRel);
+        was_extra.then(|| self.counts.end_extra())
+    }
+}
