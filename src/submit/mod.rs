@@ -45,7 +45,6 @@ use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
-use crate::task::job::Run;
 use crate::task::unstarted::{Reporter, TaskId, UnstartedList};
 use crate::views::{ViewCore, ViewJob};
 
@@ -494,11 +493,6 @@ impl<'a> Route<'a> {
         let context = context::current(self.shared).filter(|_| job.is_new());
         self.enqueue(context.as_deref(), false, job);
         Ok(())
-    }
-
-    /// Queues a woken future where every worker finds it, and notifies one.
-    pub(crate) fn enqueue_woken(self, task: Arc<dyn Run>) {
-        self.enqueue(None, false, Job::woken(task));
     }
 }
 

@@ -196,7 +196,12 @@ impl Claimer<'_> {
                 shared.acquire_over_limit();
                 shared.release_permits_of_entries(1);
             }
-            Outcome::Yielded(task) => self.route.enqueue_woken(task),
+            Outcome::Yielded(task) => {
+                // There may be no worker beside a thread outside, and the system may refuse one.
+                if let Err(job) = self.route.requeue(Job::woken(task)) {
+                    self.route.run_on_caller(job);
+                }
+            }
             _ => {}
         }
     }
