@@ -12,7 +12,7 @@ use crate::observe::{Hooks, Observe, Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::sched::{Bounded, Config, EAGER, Growing, Shared};
-use crate::sizing::measured::MEASURED;
+use crate::sizing::measured::measured;
 use crate::sizing::stall::stalled;
 use crate::submit::bounded;
 use crate::sync::cpu::{count_cpus, cpus};
@@ -718,7 +718,7 @@ impl Builder {
             Growth::Eager => EAGER,
             Growth::Stalled(Duration::ZERO) => return Err(BuildError::StallZero),
             Growth::Stalled(delay) => stalled(delay),
-            Growth::Measured | Growth::Awake(_) => MEASURED,
+            Growth::Measured | Growth::Awake(_) => measured(),
         };
         let keep_alive = self.keep_alive.unwrap_or(DEFAULT_KEEP_ALIVE);
         let sizes = Sizes::new(core_size, max_size, keep_alive);

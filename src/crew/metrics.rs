@@ -111,7 +111,7 @@ impl Sums {
 }
 
 /// Returns a count that wraps around below zero, or zero if it has.
-fn above_zero(count: usize) -> usize {
+pub(crate) fn above_zero(count: usize) -> usize {
     (count as isize).max(0) as usize
 }
 

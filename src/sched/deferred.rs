@@ -22,7 +22,6 @@ use crate::keeper::{Deferred, KeeperJob, PAUSE};
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
 use crate::sync::Ordering;
-use crate::sync::probe::ThreadState;
 
 impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.
@@ -66,12 +65,14 @@ impl Shared {
         let is_used = has_come.get();
         has_come.set(false);
         let mut now = self.queue.observe_woken();
-        let busy = if self.has_ready_future() { self.registry.lock().busy() } else { Vec::new() };
+        let is_watched = self.has_ready_future() && self.counts.load().extra() > 0;
+        let busy = if is_watched { self.registry.lock().busy() } else { Vec::new() };
         let extra = busy.into_iter().find(|worker| worker.is_extra.load(Ordering::Relaxed));
         // No worker has this place in the list of local queues.
         let of_extra = extra.as_ref().map(|extra| (usize::MAX, extra.taken()));
         now.extend(of_extra);
-        let goes_on = (is_used || !now.is_empty()) && self.may_take_deferred();
+        // The extra worker may be between two polls just now.
+        let goes_on = (is_used || is_watched || !now.is_empty()) && self.may_take_deferred();
         let stalled: Vec<_> = {
             let mut seen = seen.lock();
             let stalled = now.iter().filter(|observed| seen.contains(observed)).copied().collect();
@@ -79,7 +80,7 @@ impl Shared {
             stalled
         };
         // A poll that computes keeps its worker the extra one: another one would need a CPU more.
-        let sleeps = |extra: &Arc<WorkerMetrics>| extra.thread.state() != Some(ThreadState::Awake);
+        let sleeps = |extra: &Arc<WorkerMetrics>| (self.config.growing.is_asleep)(extra);
         if of_extra.is_some_and(|observed| stalled.contains(&observed)) {
             let _: Option<MustLook> = extra.filter(sleeps).and_then(|it| self.end_extra(&it));
         }

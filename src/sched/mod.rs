@@ -43,3 +43,4 @@ pub(crate) use region::{Dependency, NO_LIMIT, OutsideOfRegion, Region, has_passe
 pub(crate) use route::{Origin, OwnedRoute, Route, TaskRoute};
 pub(crate) use shared::{Bounded, Config, EAGER, Growing, Shared};
 pub(crate) use trampoline::{off_trampoline, trampoline};
+pub(crate) use worker::enable_extra;

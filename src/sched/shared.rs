@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot};
+use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot, WorkerMetrics};
 use crate::error::BuildError;
 use crate::flight::{InFlight, OwnWaits, Permits, Status};
 use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
@@ -36,10 +36,13 @@ pub(crate) struct Growing {
     pub(crate) ask: fn(&Shared, Duration),
     /// [`KeeperJob::Growth`](crate::keeper::KeeperJob::Growth).
     pub(crate) look: fn(&Arc<Shared>),
+    /// Whether the extra worker sleeps in its poll, as far as the system tells.
+    pub(crate) is_asleep: fn(&WorkerMetrics) -> bool,
 }
 
 /// [`Growth::Eager`](crate::Growth::Eager): the keeper takes no part.
-pub(crate) const EAGER: Growing = Growing { delay: None, ask: |_, _| (), look: |_| () };
+pub(crate) const EAGER: Growing =
+    Growing { delay: None, ask: |_, _| (), look: |_| (), is_asleep: |_| false };
 
 /// What a bounded queue needs. Only [`Builder::queue_capacity`](crate::Builder::queue_capacity)
 /// names these functions.

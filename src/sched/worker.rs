@@ -94,6 +94,14 @@ pub(super) fn enable_views() {
     RUN_NEXT_OF_VIEWS.get_or_init(|| Worker::run_next_of_views);
 }
 
+/// [`Worker::poll_as_extra`], if the program has a pool that measures.
+static POLL_AS_EXTRA: OnceLock<fn(&mut Worker) -> bool> = OnceLock::new();
+
+/// Called before there is a pool that measures.
+pub(crate) fn enable_extra() {
+    POLL_AS_EXTRA.get_or_init(|| Worker::poll_as_extra);
+}
+
 struct Worker {
     shared: Arc<Shared>,
     key: ThreadKey,
@@ -216,7 +224,7 @@ impl Worker {
                     self.context.forget_task_time();
                     continue;
                 }
-            } else if self.poll_as_extra() {
+            } else if POLL_AS_EXTRA.get().is_some_and(|poll| poll(self)) {
                 continue;
             }
             // IDLE

@@ -18,10 +18,10 @@ use std::cmp;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::crew::{Asleep, Measurement, Snapshot, WorkerMetrics};
+use crate::crew::{Asleep, Measurement, Snapshot, WorkerMetrics, above_zero};
 use crate::keeper::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::observe::Event;
-use crate::sched::{Growing, Notifier, Shared};
+use crate::sched::{Growing, Notifier, Shared, enable_extra};
 use crate::sync::Ordering;
 use crate::sync::probe::{ThreadId, ThreadState};
 use crate::task::ViewId;
@@ -39,9 +39,17 @@ const UNTOLD_PAUSE: Duration = Duration::from_millis(20);
 /// 5 microseconds.
 const SAMPLES: usize = 4;
 
-/// What the keeper does under [`Growth::Measured`](crate::Growth::Measured).
-pub(crate) const MEASURED: Growing =
-    Growing { delay: None, ask: Shared::request_measurement, look: Shared::measure };
+/// Returns what the keeper does under [`Growth::Measured`](crate::Growth::Measured), for a pool
+/// that will be built.
+pub(crate) fn measured() -> Growing {
+    enable_extra();
+    Growing {
+        delay: None,
+        ask: Shared::request_measurement,
+        look: Shared::measure,
+        is_asleep: |worker| worker.thread.state() != Some(ThreadState::Awake),
+    }
+}
 
 impl Shared {
     /// Whether one more worker may run. Also asks for a measurement, as
@@ -255,8 +263,10 @@ impl Shared {
             false => (running as f64, [0.0; 2], running as f64),
         };
         state.is_growing = has_work && last.as_ref().is_some_and(|last| running > last.running);
-        let (elapsed, ended) =
-            last.map_or((Duration::ZERO, 0), |last| (elapsed, ended.wrapping_sub(last.ended)));
+        // An end on the extra worker is told from others only after it was counted as one of them.
+        let (elapsed, ended) = last.map_or((Duration::ZERO, 0), |last| {
+            (elapsed, above_zero(ended.wrapping_sub(last.ended)))
+        });
         Measurement { running, awake, on, used, ended, elapsed, has_work, is_short }
     }
 }

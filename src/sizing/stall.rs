@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use crate::crew::Snapshot;
 use crate::keeper::{KeeperJob, Progress};
-use crate::sched::{Growing, Notifier, Shared};
+use crate::sched::{EAGER, Growing, Notifier, Shared};
 use crate::sync::Ordering;
 
 /// Returns what the keeper does under [`Growth::Stalled`](crate::Growth::Stalled).
 pub(crate) fn stalled(delay: Duration) -> Growing {
-    Growing { delay: Some(delay), ask: Shared::leave_to_keeper, look: Shared::look_for_progress }
+    let (ask, look) = (Shared::leave_to_keeper, Shared::look_for_progress);
+    Growing { delay: Some(delay), ask, look, ..EAGER }
 }
 
 impl Shared {

@@ -127,13 +127,19 @@ impl Accepted<'_> {
         self.route.enqueue_for(self.runner, job);
     }
 
-    /// Queues a spawned future. In a pool that measures, it does not wait for closures.
+    /// Queues a spawned future. In a pool that measures, it does not wait for closures, unless a
+    /// closure spawns it: that may wait for it, and then takes it back from its local queue.
     #[cfg(feature = "async")]
     pub(crate) fn enqueue_spawned(self, job: Job) {
-        if self.route.view.is_none() && self.route.shared.sizes.follows_measurements() {
-            return self.enqueue_apart(job);
-        }
-        self.enqueue(job);
+        let is_apart = self.route.view.is_none()
+            && self.route.shared.sizes.follows_measurements()
+            && match &self.runner {
+                Runner::Worker { context: Some(context), .. } => {
+                    context.is_in_poll() || context.metrics.is_extra.load(Ordering::Relaxed)
+                }
+                Runner::Worker { context: None, .. } | Runner::Caller => true,
+            };
+        if is_apart { self.enqueue_apart(job) } else { self.enqueue(job) }
     }
 
     #[cfg(feature = "async")]

@@ -845,3 +845,27 @@ fn reserved_workers_do_not_count_in_the_number() {
     drop(view);
     finish(pool);
 }
+
+/// They are counted as ends of the pool first, and left out of the measurement afterwards.
+#[cfg(feature = "async")]
+#[test]
+fn ends_on_the_extra_worker_are_not_measured() {
+    let _alone = alone();
+    let pool = measured(1).build();
+    let stop = Arc::new(AtomicBool::new(false));
+    for _ in 0..20 {
+        let stop = Arc::clone(&stop);
+        pool.execute(move || while !stop.load(Ordering::Relaxed) {});
+    }
+    let ended = Arc::new(AtomicUsize::new(0));
+    for _ in 0..200 {
+        let (own, ended) = (pool.clone(), Arc::clone(&ended));
+        pool.spawn(async move {
+            own.scope(|scope| (0..50).for_each(|_| scope.execute(|| compute(millis(1) / 20))));
+            ended.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    wait_until("the futures have ended", || ended.load(Ordering::SeqCst) == 200);
+    stop.store(true, Ordering::Relaxed);
+    finish(pool);
+}

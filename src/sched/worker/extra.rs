@@ -17,7 +17,7 @@ impl Worker {
     /// none, and polls futures until none is ready or it may take any task. Returns whether it was
     /// the extra worker.
     #[cold]
-    pub(super) fn poll_as_extra(&mut self) -> bool {
+    pub(crate) fn poll_as_extra(&mut self) -> bool {
         let (shared, context) = (Arc::clone(&self.shared), Rc::clone(&self.context));
         context.share_woken();
         let (limit, max_size) = (shared.sizes.limit(), shared.sizes.max());
@@ -38,8 +38,11 @@ impl Worker {
             self.notify_before_run(is_new);
             self.run(&mut job);
             mem::forget(job);
-            context.metrics.count_extra(context.metrics.ended() - ended);
-            let goes_on = context.metrics.is_extra.load(Ordering::Relaxed)
+            let is_extra = context.metrics.is_extra.load(Ordering::Relaxed);
+            if is_extra {
+                context.metrics.count_extra(context.metrics.ended() - ended);
+            }
+            let goes_on = is_extra
                 && shared.counts.load().is_extra_needed(shared.sizes.limit(), shared.sizes.max())
                 && !self.is_quota_used();
             if !goes_on {
