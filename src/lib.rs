@@ -134,14 +134,14 @@
 //!    [`Growth::Measured`], while fewer workers than CPUs are awake, and as far as more have
 //!    helped. With [`Growth::Measured`] a ready future never waits for closures while fewer than
 //!    `max_size` workers run: a worker beyond the number polls it. (Not in a pool that has had a
-//!    view; and the first poll of a scope's or group's future may wait.) The submitter wakes the
-//!    idle worker, or the worker that was woken last does, once it has taken its task. If the
-//!    system gives a woken worker, or the thread that wakes it, no CPU, the tasks behind its own
-//!    start late, although other workers are idle. (A future woken during
-//!    its own poll waits for the end of that poll; one that the poll of another future has woken
-//!    may wait for the end of that for a moment. A task of a [`View`] waits while the view's limit,
-//!    or the reserve of another view, leaves no worker to it. A [paused](ThreadPool::pause) task
-//!    waits until it is resumed.)
+//!    view; and the first poll of a future of a scope or group, or that a closure of the pool has
+//!    spawned, may wait.) The submitter wakes the idle worker, or the worker that was woken last
+//!    does, once it has taken its task. If the system gives a woken worker, or the thread that
+//!    wakes it, no CPU, the tasks behind its own start late, although other workers are idle. (A
+//!    future woken during its own poll waits for the end of that poll; one that the poll of another
+//!    future has woken may wait for the end of that poll. A task of a [`View`] waits while the
+//!    view's limit, or the reserve of another view, leaves no worker to it. A
+//!    [paused](ThreadPool::pause) task waits until it is resumed.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or,
 //!    in a view with a queue timeout, to "expired".
 //! 3. **Quiet.** [`join`](ThreadPool::join), and [`quiet`](ThreadPool::quiet) in async code,

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::keeper::Keeper;
 #[cfg(feature = "tracing")]
 use crate::observe::events;
 use crate::observe::events::Event;
 use crate::observe::observer::Observe;
-use crate::observe::tracker::Watch;
+use crate::report::Report;
 use crate::sync::unwind::{Payload, abort_on_panic, contain, discard, quietly};
 use crate::thread::PoolId;
 
@@ -16,6 +17,14 @@ type IndexHook = Arc<dyn Fn(usize) + Send + Sync>;
 type AroundHook = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 type NameHook = Arc<dyn Fn(usize) -> String + Send + Sync>;
 type PanicHandler = Arc<dyn Fn(Payload) + Send + Sync>;
+pub(super) type StallHook = Arc<dyn Fn(&Report) + Send + Sync>;
+
+/// When the keeper reports stalls, and to which hook.
+#[derive(Clone)]
+pub(crate) struct Watch {
+    pub(crate) after: Duration,
+    pub(crate) hook: StallHook,
+}
 
 /// Makes the tracker of a pool. Only the builder's methods name such a function: so a program
 /// without reports does not contain it.

@@ -11,6 +11,6 @@ mod observer;
 mod tracker;
 
 pub(crate) use events::Event;
-pub(crate) use hooks::Hooks;
+pub(crate) use hooks::{Hooks, Watch};
 pub(crate) use observer::Observe;
-pub(crate) use tracker::{Tracker, Watch};
+pub(crate) use tracker::Tracker;

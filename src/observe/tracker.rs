@@ -12,7 +12,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use crate::keeper::{Keeper, KeeperJob, PAUSE, UserCode};
-use crate::observe::hooks::Hooks;
+use crate::observe::hooks::{Hooks, StallHook};
 use crate::observe::observer::Observe;
 use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
 use crate::stats::Stats;
@@ -21,16 +21,6 @@ use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
 use crate::thread::{PoolId, worker_index_of};
-
-/// When the keeper reports stalls.
-#[derive(Clone)]
-pub(crate) struct Watch {
-    pub(crate) after: Duration,
-    pub(crate) hook: Arc<StallHook>,
-}
-
-/// The user's hook.
-type StallHook = dyn Fn(&Report) + Send + Sync;
 
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
@@ -102,7 +92,7 @@ impl Tracker {
     /// Returns the user's hook if there is a stall that was not reported yet: a task has run for
     /// [`Watch::after`], or tasks are queued and none was started for that long. Marks it as
     /// reported.
-    fn take_stall(&self) -> Option<Arc<StallHook>> {
+    fn take_stall(&self) -> Option<StallHook> {
         let (watch, now) = (self.hooks.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
         let mut is_stalled = false;

@@ -17,7 +17,8 @@
 //! still queued, so they have an injector and local queues of their own. Each worker takes a new
 //! task first once in [`TURN_INTERVAL`](local) takes. So futures that always wake themselves delay
 //! new tasks, but not forever. In a pool that measures, the injector of woken futures takes the
-//! spawned ones too: there no future waits for closures (`sched/worker/extra.rs`).
+//! spawned ones too: there they wait for no closures (`sched/worker/extra.rs`). Not those that a
+//! closure spawns, which may wait for them: it takes them back from its local queue.
 //!
 //! A future that a poll wakes enters the polling worker's local queue. The worker takes it right
 //! after that poll. Every other woken future enters the injector of woken futures, where each
