@@ -10,7 +10,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         Model("measured::a_task_gets_a_worker"), Test("growth", "tasks_that_wait_for_each_other");
     "race 42: a request for a measurement never ends", "src/keeper/due.rs",
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
-        => "", Model("measured::a_task_gets_a_worker");
+        => "", Test("growth", "a_limit_of_a_view_bounds_its_workers");
     "race 42: the keeper does not look after a measurement", "src/sizing/measured.rs",
         "        self.look_as(Notifier::KeeperLook);\n        if is_undecided {"
         => "        if is_undecided {", Model("measured::the_last_measurement_versus_submit");
