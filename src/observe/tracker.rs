@@ -90,8 +90,8 @@ impl Tracker {
     }
 
     /// Returns the user's hook if there is a stall that was not reported yet: a task has run for
-    /// [`Watch::after`], or tasks are queued and none was started for that long. Marks it as
-    /// reported.
+    /// [`Watch::after`](crate::observe::Watch), or tasks are queued and none was started for that
+    /// long. Marks it as reported.
     fn take_stall(&self) -> Option<StallHook> {
         let (watch, now) = (self.hooks.watch.as_ref()?, Instant::now());
         let is_due = |since: Instant| now.saturating_duration_since(since) >= watch.after;
