@@ -51,8 +51,9 @@ impl Worker {
             // Those of its own polls stand in line with the others.
             context.share_woken();
         }
-        // Race 1: submitters of futures have relied on it. Either more run than may, and it rests and
-        // looks. Or there is room: the worker that stopped looks, or the keeper after a raise.
+        // Race 1: submitters of futures have relied on it. Either more run than may: then it rests,
+        // and looks. Or there is room: the worker that has stopped looks, or the keeper does after
+        // a raise.
         let _: Option<MustLook> = shared.end_extra(&context.metrics);
         true
     }
