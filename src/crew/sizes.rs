@@ -20,6 +20,10 @@
 //! | limit, or `max_size` beside a task with a reserved place | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
 //! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
 //! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |
+//! | limit | the running workers beside which no closure needs the extra worker's place | `worker/extra.rs` |
+//! | limit | whether another worker may be woken: coarse tasks share, deferred futures wait | `context.rs`, `deferred.rs` |
+//! | limit | the parts of `for_each`, and the inputs ahead of the reader of `map` | `scope.rs`, `map.rs` |
+//! | `max_size` | the number that measurements set: none is asked for if it cannot grow | `measured.rs`, `measure_after` |
 //! | `max_size` | the workers that run when one returns from a region: one more may | `compensate.rs`, `return_from_region` |
 //! | `max_size` | the places of views, when a worker returns or begins a claimed task | `policy.rs`, `try_acquire` |
 //! | `max_size` | the runnable workers after it was lowered: those above leave | `Excess` in `worker/rest.rs` and `retire.rs` |

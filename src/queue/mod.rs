@@ -34,6 +34,16 @@
 //!
 //! A thread that must find an item also finds the queue: it was listed before the push.
 //!
+//! # What relies on one injector, and on the order of indexes
+//! | fact | relied on by |
+//! |---|---|
+//! | one injector of new tasks, first in first out | law 12; what coarse tasks submit; the order in which `shutdown_now` returns tasks |
+//! | one injector of woken futures | the extra worker; the look at every 16th take; what a worker gives up before a task |
+//! | a local queue's place in the list is that of its first push, and outlives its worker | where a stealer begins, which queue a check observes. It is not the worker's index |
+//! | the idle worker with the lowest index is woken | law 5 |
+//! | an index is the lowest free one, and at least `max_size` while others are blocked | `worker_index`, names of threads |
+//! | all threads have the affinity of the builder's thread, and `cpus()` is one number | `Inherited`; how many threads may start at a time, spinning, `map` |
+//!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
 //! local queues are unbounded, and stealers can reach every task in them.
 

@@ -3,7 +3,9 @@
 //! It does [jobs](KeeperJob), each when it is due: the thread that needs one
 //! [asks](crate::keeper::Keeper::ask) for it. The keeper starts just before the pool's first
 //! worker, sleeps until the earliest job is due, and exits after the last worker has left. It is no
-//! worker, but belongs to the pool like its workers: `shutdown_join` waits for it (law 9).
+//! worker, but belongs to the pool like its workers: `shutdown_join` waits for it (law 9). It may
+//! queue tasks and start workers. The only user code that it runs then is the hook that names a
+//! thread: events, destructors and wakers are for the helper.
 //!
 //! # Asking for a refused thread again
 //! A thread for queued tasks is refused in one place, [`notify`](Shared::notify), which then asks

@@ -1,4 +1,10 @@
 //! A worker's life: start, work, rest, leave. What it does without a task is in `rest.rs`.
+//!
+//! Between two jobs a worker looks at its quota, the limit, the gate of views, the queues, the gate
+//! again, whether there are woken futures, and whether it owes a look. A new reason to stop or to
+//! call a hook there should be part of one of these: each load is paid for every task. Jobs also
+//! run in `extra.rs`, without the gate and the local queue, and on the stack of a waiter
+//! (`wait/awaited.rs`), where a worker looks at none of these.
 
 mod extra;
 mod rest;

@@ -1,5 +1,19 @@
 //! What is queued: the job (a task without its type), the storage of its closure or future, and the
 //! lists of unstarted tasks and pending futures.
+//!
+//! # What an accepted task holds
+//! Each one is in flight, and has been told to the observers, as queued. Its deadline and
+//! its attachment were made at that time (`TaskRoute::own`).
+//!
+//! | a task that is | permit of a bounded queue | entry in a queue | claimed by a waiter | if it is cancelled | `shutdown_now` |
+//! |---|---|---|---|---|---|
+//! | queued, without a handle | one | its own | never | - | hands it back |
+//! | queued, with a handle | one | its own | as the awaited one | is dropped; the entry is stale, and the permit released | hands it back |
+//! | in the list of a scope or group | one | any of the list's | as the newest, or the awaited one | is taken off the list | drops it |
+//! | in line for a slot of its group | none, and one over the limit when it gets its slot | none | never: it is withdrawn | leaves the line (`SlotQueue`) | drops it when it gets its slot |
+//! | a pending future | none since the end of its first poll | none | never | is dropped | queues it as cancelled: a worker drops it |
+//! | a woken future | none; its worker takes one for the poll | one | never | is dropped; the entry is stale | as a pending one |
+//! | running | one, and none while its worker counts as blocked | none | - | a closure runs on; a future is dropped after the poll | lets it end |
 
 pub(crate) mod attachment;
 pub(crate) mod closure;

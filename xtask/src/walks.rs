@@ -71,7 +71,7 @@ impl<'a> Step<'a> {
             if bodies(text, name).next().is_none() {
                 lacks(format!("{path} has no function {name}"));
             }
-        } else if !bodies(text, self.caller).any(|body| has_word(body, name)) {
+        } else if !bodies(text, self.caller).any(|body| calls(body, name)) {
             lacks(format!("{} of {path} does not call {name}", self.caller));
         }
     }
@@ -94,22 +94,28 @@ fn bodies<'a>(text: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// Whether the code, comments aside, has the word.
-fn has_word(code: &str, word: &str) -> bool {
+/// Whether the code, comments aside, calls a function of this name, or names it by its path.
+fn calls(code: &str, name: &str) -> bool {
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    lines.flat_map(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|w| w == word)
+    let mut places = lines.flat_map(|line| {
+        line.match_indices(name).map(|(at, _)| (&line[..at], &line[at + name.len()..]))
+    });
+    places.any(|(before, after)| {
+        let is_whole = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        is_whole && (after.starts_with('(') || after.starts_with("::<") || before.ends_with("::"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{bodies, has_word};
+    use super::{bodies, calls};
 
     #[test]
     fn a_body_ends_where_its_braces_do() {
         let text = "fn a(x: u8) { if x { b() } }\nfn ab() {}\nfn a<T>() { c::<T>() }";
         let found: Vec<_> = bodies(text, "a").collect();
         assert_eq!(found, ["{ if x { b() } ", "{ c::<T>() "]);
-        assert!(has_word(found[0], "b") && !has_word(found[0], "c"));
-        assert!(!has_word("// calls b\nbc()", "b"));
+        assert!(calls(found[0], "b") && !calls(found[0], "c"));
+        assert!(!calls("// calls b()\nbc()", "b") && !calls("let b = 1;", "b"));
     }
 }

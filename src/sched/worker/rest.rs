@@ -1,4 +1,17 @@
 //! What a worker does without a task: it spins, rests on the idle list, and leaves.
+//!
+//! # Why an idle worker leaves
+//! What makes a reason true rechecks the idle workers (race 4).
+//!
+//! | reason | rechecked by |
+//! |---|---|
+//! | the pool is over | `finish`, `refuse_tasks` |
+//! | `max_size` was lowered since the worker last looked, and more are runnable | `resize` |
+//! | its keep-alive is over, and `total` is above `core_size` | nothing: its deadline. It gets another one by `start_worker`, `resize` and `set_keep_alive` |
+//!
+//! The only worker has no deadline while anything is in flight, so that it does not leave and come
+//! back in a loop: `finish_on_caller` rechecks it. A worker that has ended the last task itself
+//! returns its credit before it parks.
 
 use std::sync::Arc;
 use std::time::Instant;
