@@ -518,6 +518,75 @@ mod futures {
         busy.end();
     }
 
+    /// A poll that wakes another future, and then waits for it, unseen by the pool. `begin` runs in
+    /// the poll before that.
+    #[track_caller]
+    fn wait_in_a_poll(pool: &ThreadPool, sleeps: bool, begin: impl FnOnce() + Send + 'static) {
+        let [(start, started), (wake, woken)] = [(); 2].map(|()| common::triggered());
+        let has_run = Arc::new(AtomicBool::new(false));
+        let sees = Arc::clone(&has_run);
+        let other = pool.spawn_await(async move {
+            woken.await;
+            has_run.store(true, Ordering::SeqCst);
+        });
+        wait_until("the other future waits", || wake.waker().is_some());
+        let poll = pool.spawn_await(async move {
+            started.await;
+            begin();
+            wake.fire();
+            if sleeps {
+                wait_until("the other future has run", || sees.load(Ordering::SeqCst));
+            } else {
+                compute_until(&sees);
+            }
+        });
+        wait_until("the future waits", || start.waker().is_some());
+        start.fire();
+        await_soon("a future that a poll has woken", other);
+        await_soon("the poll", poll);
+    }
+
+    // The extra worker polls: no other one may run until the keeper finds it asleep.
+    #[test]
+    fn a_poll_beside_closures_may_sleep_for_a_future_that_it_has_woken() {
+        if has_views() {
+            return;
+        }
+        for awake in [1, 2] {
+            let busy = Busy::new(awake);
+            (0..5).for_each(|_| wait_in_a_poll(&busy.pool, true, || ()));
+            busy.end();
+        }
+    }
+
+    // The closures are queued behind the poll of an ordinary worker. Protects that the keeper moves
+    // what such a poll has left behind to where the extra worker finds it (`Queue::share_woken_of`).
+    #[test]
+    fn a_poll_before_closures_may_wait_for_a_future_that_it_has_woken() {
+        if has_views() {
+            return;
+        }
+        for sleeps in [true, false] {
+            for _ in 0..5 {
+                let builder = Builder::new().core_size(0).keep_alive(HOUR);
+                let pool = builder.growth(Growth::measured(1)).build_pool();
+                let stop = Arc::new(AtomicBool::new(false));
+                let (own, until) = (pool.clone(), Arc::clone(&stop));
+                wait_in_a_poll(&pool, sleeps, move || {
+                    for _ in 0..10 {
+                        let until = Arc::clone(&until);
+                        thread::scope(|scope| {
+                            scope.spawn(|| own.execute(move || compute_until(&until)));
+                        });
+                    }
+                });
+                stop.store(true, Ordering::SeqCst);
+                assert!(pool.join_timeout(LIMIT));
+                pool.shutdown_join();
+            }
+        }
+    }
+
     async fn yield_now() {
         let mut has_yielded = false;
         let poll = |context: &mut Context<'_>| {

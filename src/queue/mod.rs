@@ -257,6 +257,18 @@ impl<T> Queue<T> {
         with_woken.map(|(place, node)| (place, node.requests.get())).collect()
     }
 
+    /// Moves the woken futures of the worker at this place in the list, which is stalled, to their
+    /// injector. The caller looks: they are in no queue for a moment. (A shutdown that misses one
+    /// has cancelled it before, race 24.)
+    pub(crate) fn share_woken_of(&self, place: usize) {
+        let of_kind = Kind::Woken as usize;
+        for node in self.nodes().skip(place).take(1) {
+            let steal = || node.stealers[of_kind].steal(1, |_| unreachable!("one has no rest"));
+            let stolen = iter::from_fn(|| retry_while_contended(steal));
+            stolen.for_each(|item| self.injectors[of_kind].push(item));
+        }
+    }
+
     /// Iterates over the listed local queues.
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
         #[cfg(elastipool_loom)]

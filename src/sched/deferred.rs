@@ -2,8 +2,8 @@
 //!
 //! The polling worker will take them next, mostly, so no other is notified. But the poll may block,
 //! unseen by the pool, until one of them has run. So while such futures are left behind and another
-//! worker could take them, the keeper looks every [`PAUSE`]. It notifies of those whose worker has
-//! asked for no task since the look before, so of each after one pause, or two at most.
+//! worker could take them, the keeper looks every [`PAUSE`]. Those whose worker has asked for no task
+//! since the look before, it moves to the injector, and notifies: after one pause, or two at most.
 //!
 //! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks
 //! for the next look: in this order, since the thread may lose its CPU in between, and others rely
@@ -85,6 +85,9 @@ impl Shared {
             let _: Option<MustLook> = extra.filter(sleeps).and_then(|it| self.end_extra(&it));
         }
         if !stalled.is_empty() {
+            // Elsewhere a worker that comes for them would take a queued closure first, and no
+            // extra worker would come.
+            stalled.iter().for_each(|&(place, _)| self.queue.share_woken_of(place));
             self.look_as(Notifier::KeeperLook);
         }
         if goes_on {

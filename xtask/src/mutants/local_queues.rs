@@ -7,6 +7,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 22: a poll that waits for a future which it has woken is not watched", "src/sched/context.rs",
         "        self.shared.watch_deferred();\n"
         => "", Model("local_queues::futures::a_poll_waits_for_another");
+    "race 22: what a stalled poll has woken stays where closures come first", "src/sched/deferred.rs",
+        "            stalled.iter().for_each(|&(place, _)| self.queue.share_woken_of(place));\n"
+        => "", Test("law_01_prompt", "a_poll_before_closures");
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");
