@@ -694,3 +694,58 @@ fn below_core_size_a_task_starts_one_thread() {
     let exact = (0..ROUNDS).filter(is_exact).count();
     assert!(exact > ROUNDS / 2, "in {exact} of {ROUNDS} rounds");
 }
+
+/// Closures use up the number of a pool that measures. However many futures are ready, one thread
+/// is started for them beyond the number.
+#[cfg(feature = "async")]
+#[test]
+fn ready_futures_start_one_thread_beside_closures() {
+    // Of views `reserve` serves the futures.
+    if common::is_through_a_view() {
+        return;
+    }
+    for (count, are_woken) in [(1, false), (1, true), (64, false), (64, true)] {
+        for _ in 0..5 {
+            let pool = ThreadPool::default();
+            let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+            let (triggers, futures): (Vec<_>, Vec<_>) = (0..count).map(|_| triggered()).unzip();
+            let spawn = |futures: Vec<_>| -> Vec<_> {
+                futures.into_iter().map(|future| pool.spawn_await(future)).collect()
+            };
+            let mut handles = Vec::new();
+            let mut futures = Some(futures);
+            if are_woken {
+                handles.extend(futures.take().map(spawn));
+                wait_until("they wait", || pool.stats().pending == count);
+            } else {
+                triggers.iter().for_each(Trigger::fire);
+            }
+            for _ in 0..50 {
+                let (stop, begun) = (Arc::clone(&stop), Arc::clone(&begun));
+                pool.execute(move || {
+                    begun.fetch_add(1, Ordering::SeqCst);
+                    while !stop.load(Ordering::SeqCst) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let mut allowed = pool.stats().allowed;
+            wait_until("all that may are busy", || begun.load(Ordering::SeqCst) >= allowed);
+            match futures {
+                Some(futures) => handles.push(spawn(futures)),
+                None => triggers.iter().for_each(Trigger::fire),
+            }
+            let handles = handles.pop().expect("they were spawned");
+            // The number may be raised and lowered meanwhile.
+            wait_until("the futures have run", || {
+                allowed = allowed.max(pool.stats().allowed);
+                handles.iter().all(|handle| handle.is_finished())
+            });
+            allowed = allowed.max(pool.stats().allowed);
+            stop.store(true, Ordering::SeqCst);
+            let peak = pool.stats().peak_workers;
+            assert!(peak <= allowed + 1, "{peak} threads beside a number of {allowed}: {count}");
+            assert!(pool.shutdown_join_timeout(LIMIT));
+        }
+    }
+}

@@ -109,6 +109,7 @@ impl Shared {
             let enough = match notifier {
                 // Taken already.
                 _ if queued == 0 => return,
+                _ if self.is_beyond_limit(now) => 1,
                 Notifier::Keeper => queued,
                 _ => self.start_limit(queued),
             };
@@ -116,8 +117,11 @@ impl Shared {
             // task.
             let Some(starting) = self.counts.begin_starting_below(enough) else { return };
             // Looks at the queue once more: a worker that was starting may have taken its task.
-            let may =
-                |now: Snapshot| starting <= self.work_len() && now.may_start(self.run_limit(now));
+            let may = |now: Snapshot| {
+                starting <= self.work_len()
+                    && now.may_start(self.run_limit(now))
+                    && (starting == 1 || !self.is_beyond_limit(now))
+            };
             let started = self.start_worker(Some(Search::Starting), None, &may);
             let Err(why) = started else { return };
             // Race 1: other submitters may have relied on this attempt. The look is the next round
@@ -157,11 +161,16 @@ impl Shared {
         queued.saturating_sub(in_hooks).clamp(1, cpus())
     }
 
-    /// Whether a worker in its start hook makes a start unnecessary, under
+    /// Whether one more worker may run only as the extra one: one thread is started for that.
+    fn is_beyond_limit(&self, now: Snapshot) -> bool {
+        now.running() >= self.own_limit(now)
+    }
+
+    /// Whether a worker in its start hook makes a start unnecessary, of an extra worker or under
     /// [`Growth::Stalled`](crate::Growth::Stalled): it will look at the queue. A blocked worker may
     /// be one of those in a hook, and will not.
     pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
-        self.config.growing.delay.is_some()
+        (self.config.growing.delay.is_some() || self.is_beyond_limit(now))
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
     }
 

@@ -75,7 +75,8 @@ impl Shared {
 
     #[cold]
     fn limit_for_another(&self, now: Snapshot) -> usize {
-        if now.extra() == 0 && self.has_ready_future() {
+        // Race 1: a worker that searches looks when it has taken its task.
+        if now.extra() == 0 && now.searching() == 0 && self.has_ready_future() {
             return self.sizes.max().min(now.running() + 1);
         }
         self.own_limit(now)

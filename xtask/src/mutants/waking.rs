@@ -11,7 +11,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if shared.has_work() && self.withdraw(true) {"
         => "if false {", Model("notify::submit_versus_idle");
     "extra: no worker is woken for a future beside closures", "src/sizing/measured.rs",
-        "now.extra() == 0 && self.has_ready_future()" => "false", Model("extra::a_spawned_future_versus");
+        "now.extra() == 0 && now.searching() == 0 && self.has_ready_future()" => "false", Model("extra::a_spawned_future_versus");
+    "extra: each ready future starts a thread", "src/sched/notify.rs",
+        "now.running() >= self.own_limit(now)" => "false",
+        Test("law_04_bounded", "ready_futures_start_one");
     "extra: a worker in a region stays the extra one", "src/sched/compensate.rs",
         "            owed = owed.and(shared.end_extra(&self.metrics));\n" => "", Model("extra::a_poll_that_enters");
     "extra: the keeper does not watch it", "src/sizing/measured.rs",
