@@ -426,6 +426,13 @@ mod futures {
         }
     }
 
+    fn dawdle_for(micros: u64) {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_micros(micros) {
+            std::hint::spin_loop();
+        }
+    }
+
     fn compute_until(stop: &AtomicBool) {
         let since = Instant::now();
         while !stop.load(Ordering::SeqCst) && since.elapsed() < 2 * LIMIT {
@@ -519,9 +526,14 @@ mod futures {
     }
 
     /// A poll that wakes another future, and then waits for it, unseen by the pool. `begin` runs in
-    /// the poll before that.
+    /// it before the wake. `beside`: closures keep the workers busy.
     #[track_caller]
-    fn wait_in_a_poll(pool: &ThreadPool, sleeps: bool, begin: impl FnOnce() + Send + 'static) {
+    fn wait_in_a_poll(
+        pool: &ThreadPool,
+        sleeps: bool,
+        beside: bool,
+        begin: impl FnOnce() + Send + 'static,
+    ) {
         let [(start, started), (wake, woken)] = [(); 2].map(|()| common::triggered());
         let has_run = Arc::new(AtomicBool::new(false));
         let sees = Arc::clone(&has_run);
@@ -541,6 +553,10 @@ mod futures {
             }
         });
         wait_until("the future waits", || start.waker().is_some());
+        // An extra worker might poll it otherwise, and keep others waiting while it computes.
+        wait_until("all rest", || {
+            beside || pool.idle_worker_count() == pool.current_worker_count()
+        });
         start.fire();
         await_soon("a future that a poll has woken", other);
         await_soon("the poll", poll);
@@ -554,7 +570,7 @@ mod futures {
         }
         for awake in [1, 2] {
             let busy = Busy::new(awake);
-            (0..5).for_each(|_| wait_in_a_poll(&busy.pool, true, || ()));
+            (0..5).for_each(|_| wait_in_a_poll(&busy.pool, true, true, || ()));
             busy.end();
         }
     }
@@ -572,7 +588,7 @@ mod futures {
                 let pool = builder.growth(Growth::measured(1)).build_pool();
                 let stop = Arc::new(AtomicBool::new(false));
                 let (own, until) = (pool.clone(), Arc::clone(&stop));
-                wait_in_a_poll(&pool, sleeps, move || {
+                wait_in_a_poll(&pool, sleeps, false, move || {
                     for _ in 0..10 {
                         let until = Arc::clone(&until);
                         thread::scope(|scope| {
@@ -584,6 +600,33 @@ mod futures {
                 assert!(pool.join_timeout(LIMIT));
                 pool.shutdown_join();
             }
+        }
+    }
+
+    // The worker's tasks are coarse, so what its poll wakes goes to the injector.
+    #[test]
+    fn a_coarse_poll_may_wait_for_a_future_that_it_has_woken() {
+        for _ in 0..5 {
+            let pool = new_pool(0, 2, HOUR);
+            let (wake, woken) = common::triggered();
+            let has_run = Arc::new(AtomicBool::new(false));
+            let sees = Arc::clone(&has_run);
+            let other = pool.spawn_await(async move {
+                woken.await;
+                has_run.store(true, Ordering::SeqCst);
+            });
+            wait_until("the other future waits", || wake.waker().is_some());
+            let poll = pool.spawn_await(async move {
+                for _ in 0..100 {
+                    dawdle_for(50);
+                    yield_now().await;
+                }
+                wake.fire();
+                wait_until("the other future has run", || sees.load(Ordering::SeqCst));
+            });
+            await_soon("a future that a coarse poll has woken", other);
+            await_soon("the poll", poll);
+            pool.shutdown_join();
         }
     }
 

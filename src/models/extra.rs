@@ -229,6 +229,7 @@ fn a_future_behind_the_first_pause() {
         pool.pause();
         let seen = resumed.clone();
         pool.spawn(async move { assert_eq!(seen.get(), 1, "it starts in a paused pool") });
+        thread::yield_now();
         resumed.increment();
         pool.resume();
         gate.open();

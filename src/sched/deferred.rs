@@ -2,8 +2,9 @@
 //!
 //! The polling worker will take them next, mostly, so no other is notified. But the poll may block,
 //! unseen by the pool, until one of them has run. So while such futures are left behind and another
-//! worker could take them, the keeper looks every [`PAUSE`]. Those whose worker has asked for no task
-//! since the look before, it moves to the injector, and notifies: after one pause, or two at most.
+//! worker could take them, the keeper looks every [`PAUSE`]. It moves those whose worker has asked
+//! for no task since the look before to the injector, and notifies: after one pause, or two at
+//! most. Those of coarse polls lie in the injector: it notifies of them at each look.
 //!
 //! A wake reads one flag, which each look clears. If it is clear, the wake sets it, and then asks
 //! for the next look: in this order, since the thread may lose its CPU in between, and others rely
@@ -84,7 +85,7 @@ impl Shared {
         if of_extra.is_some_and(|observed| stalled.contains(&observed)) {
             let _: Option<MustLook> = extra.filter(sleeps).and_then(|it| self.end_extra(&it));
         }
-        if !stalled.is_empty() {
+        if !stalled.is_empty() || self.queue.has_future() {
             // Elsewhere a worker that comes for them would take a queued closure first, and no
             // extra worker would come.
             stalled.iter().for_each(|&(place, _)| self.queue.share_woken_of(place));

@@ -10,6 +10,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 22: what a stalled poll has woken stays where closures come first", "src/sched/deferred.rs",
         "            stalled.iter().for_each(|&(place, _)| self.queue.share_woken_of(place));\n"
         => "", Test("law_01_prompt", "a_poll_before_closures");
+    "race 22: what a coarse poll has woken is not watched", "src/sched/deferred.rs",
+        "if !stalled.is_empty() || self.queue.has_future() {" => "if !stalled.is_empty() {",
+        Test("law_01_prompt", "a_coarse_poll");
     "law 12: a worker takes the second task", "src/queue/mod.rs",
         "self.receiver.try_recv().ok()"
         => "{ let first = self.receiver.try_recv().ok()?; match self.receiver.try_recv() { Ok(second) => { self.push(first); Some(second) } Err(_) => Some(first) } }", Test("law_12_in_order", "");

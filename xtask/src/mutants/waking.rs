@@ -63,8 +63,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wake: a woken worker leaves the rest to any other", "src/sched/notify.rs",
         "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a thread is started for a task that was taken", "src/sched/notify.rs",
-        "starting <= self.work_len() && now"
-        => "starting < usize::MAX && now", Model("notify::no_more_threads");
+        "starting <= self.work_len()\n"
+        => "starting < usize::MAX\n", Model("notify::no_more_threads");
     "wake: a worker that resumes by itself holds no search", "src/sched/worker/rest.rs",
         "                    return counts.claim_idle(limit, MAX_SEARCHING);\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
         => "                    let _ = MAX_SEARCHING;\n                    if !counts.load().has_spare_capacity(limit) {\n                        return false;\n                    }\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
