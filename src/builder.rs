@@ -18,6 +18,7 @@ use crate::submit::bounded;
 use crate::sync::cpu::{count_cpus, cpus};
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
+use crate::task::attachment::Submission;
 use crate::wait::enable_wrapping;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);
@@ -585,7 +586,7 @@ impl Builder {
         E: Fn() -> G + Send + Sync + 'static,
         G: 'static,
     {
-        self.observe(Arc::new(Contained::new(capture)))
+        self.observe(Arc::new(Contained::new(move |_: Submission<'_>| Some(capture()))))
     }
 
     pub(crate) fn observe(mut self, observer: Arc<dyn Observe>) -> Self {

@@ -443,7 +443,7 @@ mod tests {
     /// order of the result.
     fn with_idle_workers<const N: usize>(pool: &ThreadPool) -> [Arc<Parker>; N] {
         let shared = pool.shared();
-        let workers = [(); N].map(|()| Arc::new(Parker::new()));
+        let workers = [(); N].map(|()| Arc::new(Parker::default()));
         for (index, parker) in workers.iter().enumerate() {
             shared.counts.add_worker();
             _ = shared.idle.publish(&shared.counts, FIRST + index, parker);

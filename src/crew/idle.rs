@@ -106,7 +106,7 @@ mod tests {
     #[should_panic(expected = "on the list already")]
     fn no_two_workers_have_the_same_index() {
         let (list, counts, parker) =
-            (IdleList::default(), Counts::default(), Arc::new(Parker::new()));
+            (IdleList::default(), Counts::default(), Arc::new(Parker::default()));
         for _ in 0..2 {
             counts.add_worker();
             _ = list.publish(&counts, 7, &parker);
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn the_lowest_index_comes_first() {
         let (list, counts) = (IdleList::default(), Counts::default());
-        let parkers = [(); 6].map(|()| Arc::new(Parker::new()));
+        let parkers = [(); 6].map(|()| Arc::new(Parker::default()));
         let publish = |index: usize| {
             counts.add_worker();
             _ = list.publish(&counts, index, &parkers[index]);

@@ -167,7 +167,7 @@ impl InFlight {
     /// `true` in the first case: what the finished tasks wrote is then visible.
     pub(crate) fn wait_quiet(&self, deadline: Option<Instant>) -> bool {
         let Some(mut quiet) = self.begin_wait() else { return true };
-        let parker = Arc::new(Parker::new());
+        let parker = Arc::new(Parker::default());
         let waker = Waker::from(Arc::clone(&parker));
         let context = &mut Context::from_waker(&waker);
         let is_quiet = Pin::new(&mut quiet).poll(context).is_ready();

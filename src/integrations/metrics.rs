@@ -1,6 +1,5 @@
 //! Gauges, counters and histograms of the facade crate `metrics` (feature `metrics`).
 
-use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -9,9 +8,9 @@ use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogra
 use metrics::{gauge, histogram};
 
 use crate::builder::Builder;
-use crate::observe::Observe;
 use crate::pool::ThreadPool;
-use crate::task::attachment::{Enter, Submission};
+use crate::sync::unwind::Contained;
+use crate::task::attachment::Submission;
 
 const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";
@@ -42,7 +41,7 @@ impl Builder {
     /// pool.publish_metrics();
     /// ```
     pub fn metrics(self) -> Self {
-        self.observe(Arc::new(Sampler))
+        self.observe(Arc::new(Contained::new(time)))
     }
 }
 
@@ -108,34 +107,17 @@ impl ThreadPool {
     }
 }
 
-/// Times each task.
-struct Sampler;
-
-/// The part of each task.
-struct Timed {
-    pool: Arc<str>,
-    submitted: Instant,
-    is_started: AtomicBool,
-}
-
-impl Observe for Sampler {
-    fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
-        Some(Box::new(Timed {
-            pool: submission.pool.into(),
-            submitted: Instant::now(),
-            is_started: AtomicBool::new(false),
-        }))
-    }
-}
-
-impl Enter for Timed {
-    fn enter(&self) -> Box<dyn Any> {
+/// Times a task that is submitted. What it returns times one run of it.
+fn time(submission: Submission<'_>) -> Option<impl Fn() -> Timer + Send + Sync + use<>> {
+    let pool: Arc<str> = submission.pool.into();
+    let (submitted, is_started) = (Instant::now(), AtomicBool::new(false));
+    Some(move || {
         let begin = Instant::now();
         // Relaxed: one thread at a time enters, and what hands the task over orders them.
-        let is_first = !self.is_started.swap(true, Ordering::Relaxed);
-        let waited = is_first.then(|| begin.saturating_duration_since(self.submitted));
-        Box::new(Timer { pool: Arc::clone(&self.pool), waited, begin })
-    }
+        let is_first = !is_started.swap(true, Ordering::Relaxed);
+        let waited = is_first.then(|| begin.saturating_duration_since(submitted));
+        Timer { pool: Arc::clone(&pool), waited, begin }
+    })
 }
 
 /// Dropped when the closure or the poll has ended.

@@ -1,22 +1,19 @@
 //! Spans and events of the crate `tracing` (feature `tracing`).
 
-use std::any::Any;
 use std::sync::Arc;
 
 use tracing::Span;
 
 use crate::builder::Builder;
-use crate::observe::Observe;
-use crate::sync::Mutex;
-use crate::sync::unwind::discard;
-use crate::task::attachment::{Enter, Submission};
+use crate::sync::unwind::Contained;
+use crate::task::attachment::Submission;
 
 impl Builder {
     /// Makes the submitter's span follow each task, and reports what happens to workers and tasks
     /// as events of the crate [`tracing`](https://docs.rs/tracing) (feature `tracing`).
     ///
     /// A task runs in the span that was current when it was submitted, a future in each of its
-    /// polls. That costs about five allocations for each task. A task that was submitted outside of
+    /// polls. That costs some six allocations for each task. A task that was submitted outside of
     /// spans, or in one that no subscriber is interested in, costs only one look at the current
     /// span. If a task that waits for it runs it on its own stack, it sees the span of that task.
     ///
@@ -48,35 +45,10 @@ impl Builder {
     /// ```
     pub fn tracing(mut self) -> Self {
         self.hooks.traces = true;
-        self.observe(Arc::new(Spans))
-    }
-}
-
-/// Captures the submitter's span.
-struct Spans;
-
-/// Until its task ends: the memory of a cancelled one may stay longer, and would keep the span
-/// open.
-struct Captured(Mutex<Option<Span>>);
-
-impl Observe for Spans {
-    fn submitted(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        let span = Span::current();
-        if span.is_disabled() {
-            return None;
-        }
-        Some(Box::new(Captured(Mutex::new(Some(span)))))
-    }
-}
-
-impl Enter for Captured {
-    fn enter(&self) -> Box<dyn Any> {
-        let span = self.0.lock().clone().expect("a task that has ended is not entered");
-        Box::new(span.entered())
-    }
-
-    fn end(&self) {
-        let span = self.0.lock().take();
-        discard(span);
+        let capture = |_: Submission<'_>| {
+            let span = Span::current();
+            (!span.is_disabled()).then(|| move || span.clone().entered())
+        };
+        self.observe(Arc::new(Contained::new(capture)))
     }
 }

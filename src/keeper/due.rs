@@ -54,6 +54,7 @@ pub(crate) type UserCode = Box<dyn FnOnce() + Send>;
 pub(crate) type End = oneshot::Sender<()>;
 
 /// The keeper, and its helper, as the threads see them that ask them for jobs.
+#[derive(Default)]
 pub(crate) struct Keeper {
     /// The keeper's.
     pub(crate) parker: Parker,
@@ -62,10 +63,11 @@ pub(crate) struct Keeper {
     pub(crate) state: Mutex<KeeperState>,
 }
 
+#[derive(Default)]
 pub(crate) struct KeeperState {
     /// When each job is due, by `job as usize`.
     pub(crate) due: [Option<Instant>; KeeperJob::ALL.len()],
-    /// The next pause of each job that asks for a refused thread.
+    /// The next pause of each job that asks for a refused thread, or less than [`PAUSE`].
     pub(crate) pauses: [Duration; KeeperJob::ALL.len()],
     /// Whether there is a keeper. Changes under the registry's lock.
     pub(crate) is_there: bool,
@@ -79,18 +81,6 @@ pub(crate) struct KeeperState {
 }
 
 impl Keeper {
-    pub(crate) fn new() -> Self {
-        let state = KeeperState {
-            due: [None; KeeperJob::ALL.len()],
-            pauses: [PAUSE; KeeperJob::ALL.len()],
-            is_there: false,
-            has_helper: false,
-            user_code: Vec::new(),
-            ends: Vec::new(),
-        };
-        Keeper { parker: Parker::new(), helper: Parker::new(), state: Mutex::new(state) }
-    }
-
     /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done
     /// once.
     pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {

@@ -11,6 +11,6 @@ mod due;
 
 pub(crate) use deadlines::{Deadlines, Expires};
 pub(crate) use due::{
-    Deferred, End, Keeper, KeeperJob, PAUSE, Previous, Progress, Sizing, SizingState, Stall,
-    UserCode,
+    Deferred, End, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress, Sizing, SizingState,
+    Stall, UserCode,
 };

@@ -10,7 +10,7 @@ use crate::sync::parker::{Parker, Signal};
 #[test]
 fn parker_does_not_lose_a_signal() {
     explore(3, || {
-        let parker = Arc::new(Parker::new());
+        let parker = Arc::new(Parker::default());
         let others: Vec<_> = [Parker::recheck as fn(&Parker), Parker::unpark]
             .map(|signal| {
                 let parker = Arc::clone(&parker);

@@ -38,20 +38,23 @@ pub(crate) trait Observe: Send + Sync {
     }
 }
 
-/// A hook of the user's that captures the submitter's context. What it returns enters the context.
+/// A function, such as a hook of the user's, that captures the submitter's context. What it returns
+/// enters the context. `None`: there is nothing to enter.
 impl<F, E, G> Observe for Contained<F>
 where
-    F: Fn() -> E + Send + Sync,
+    F: Fn(Submission<'_>) -> Option<E> + Send + Sync,
     E: Fn() -> G + Send + Sync + 'static,
     G: 'static,
 {
-    fn submitted(&self, _: Submission<'_>) -> Option<Box<dyn Enter>> {
-        Some(Box::new(Context(Mutex::new(Some(Arc::new(self.get()()))))))
+    fn submitted(&self, submission: Submission<'_>) -> Option<Box<dyn Enter>> {
+        let context = self.get()(submission)?;
+        Some(Box::new(Context(Mutex::new(Some(Arc::new(context))))))
     }
 }
 
-/// A captured context, until its task ends: its destructor is the user's too, and must not run
-/// where the last waker, or a stale entry, is dropped.
+/// A captured context, until its task ends. Its destructor is the user's too, and must not run
+/// where the last waker, or a stale entry, is dropped. The memory of a cancelled task may stay
+/// longer, and would keep a span open.
 struct Context<E>(Mutex<Option<Arc<E>>>);
 
 impl<E, G> Enter for Context<E>

@@ -26,7 +26,7 @@ use std::{io, mem, thread};
 use futures_channel::oneshot;
 
 use crate::crew::{RegistryState, ThreadKey};
-use crate::keeper::{End, KeeperJob, PAUSE, UserCode};
+use crate::keeper::{End, KeeperJob, KeeperState, PAUSE, UserCode};
 use crate::observe::Event;
 use crate::sched::poll_wait::{PollScope, Poller};
 use crate::sched::shared::Shared;
@@ -86,7 +86,7 @@ impl Shared {
         loop {
             let code = mem::take(&mut self.keeper.state.lock().user_code);
             if code.is_empty() {
-                if let Some(ends) = self.try_leave_helper() {
+                if let Some(ends) = self.try_leave(true) {
                     return self.end(key, ends);
                 }
                 // Race 42: looked at before.
@@ -104,22 +104,23 @@ impl Shared {
         ends
     }
 
-    /// Lets the helper leave if the pool has no worker, and is over if futures wait for that. Takes
-    /// these.
-    fn try_leave_helper(&self) -> Option<Vec<End>> {
+    /// Lets the helper or the keeper leave if the pool has no worker. The one that runs user code
+    /// leaves none behind, and stays until the pool is over if futures wait for that. Takes these.
+    pub(super) fn try_leave(&self, is_helper: bool) -> Option<Vec<End>> {
         if self.counts.load().total() > 0 {
             return None;
         }
-        // Its starter holds the lock until it has told that there is a helper.
+        // The starter of the thread holds the lock until it has told that the thread is there.
         let _registry = self.registry.lock();
-        let mut state = self.keeper.state.lock();
-        let leaves = self.counts.load().total() == 0
-            && state.user_code.is_empty()
-            && (state.ends.is_empty() || self.in_flight.is_over());
-        leaves.then(|| {
-            state.has_helper = false;
-            mem::take(&mut state.ends)
-        })
+        let KeeperState { is_there, has_helper, user_code, ends, .. } =
+            &mut *self.keeper.state.lock();
+        let runs_code = is_helper || !*has_helper;
+        let is_done = user_code.is_empty() && (ends.is_empty() || self.in_flight.is_over());
+        if self.counts.load().total() > 0 || (runs_code && !is_done) {
+            return None;
+        }
+        *(if is_helper { has_helper } else { is_there }) = false;
+        Some(if runs_code { mem::take(ends) } else { Vec::new() })
     }
 
     /// Polls [`begin_end_wait`](Self::begin_end_wait) until it succeeds.

@@ -48,7 +48,7 @@ impl Shared {
         // keeper leaves also with a job due, unless user code lacks a helper: jobs are for queued
         // work or running tasks, and there are none without a worker.
         loop {
-            if let Some(ends) = self.try_leave_keeper() {
+            if let Some(ends) = self.try_leave(false) {
                 return self.end(key, ends);
             }
             let mut state = self.keeper.state.lock();
@@ -112,24 +112,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets the keeper leave if the pool has no worker, and is over if futures wait for that
-    /// without a helper. Takes these. The next start of a worker starts another keeper.
-    fn try_leave_keeper(&self) -> Option<Vec<End>> {
-        if self.counts.load().total() > 0 {
-            return None;
-        }
-        // The starter of the keeper holds the lock until the worker is counted.
-        let _registry = self.registry.lock();
-        let mut state = self.keeper.state.lock();
-        let leaves = self.counts.load().total() == 0
-            && !state.lacks_helper()
-            && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());
-        leaves.then(|| {
-            state.is_there = false;
-            if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }
-        })
-    }
-
     /// The system has refused a thread for queued tasks, or the helper. No other thread relies on
     /// that attempt any more: the job asks for it again later.
     #[cold]
@@ -138,8 +120,8 @@ impl Shared {
             let mut state = self.keeper.state.lock();
             let is_asked = state.due[job as usize].is_some();
             let pause = &mut state.pauses[job as usize];
-            let longer = cmp::min(2 * *pause, LONGEST_PAUSE);
-            (!is_asked).then(|| mem::replace(pause, longer))
+            let longer = cmp::min(2 * cmp::max(*pause, PAUSE), LONGEST_PAUSE);
+            (!is_asked).then(|| cmp::max(mem::replace(pause, longer), PAUSE))
         };
         if let Some(pause) = pause {
             self.keeper.ask(job, Instant::now() + pause);

@@ -119,7 +119,7 @@ fn wait_until(
 ) {
     // One parker per wait: with one per thread, a wait nested in an outer wait's poll would take
     // the outer one's signal.
-    let parker = Arc::new(Parker::new());
+    let parker = Arc::new(Parker::default());
     #[cfg(elastipool_loom)]
     crate::sync::parker::register_wait(&parker);
     let waker = Waker::from(Arc::clone(&parker));

@@ -153,7 +153,7 @@ impl Shared {
     ) -> Arc<Self> {
         let registry = Arc::new(Registry::default());
         let pool = PoolId::of(&registry);
-        let keeper = Arc::new(Keeper::new());
+        let keeper = Arc::new(Keeper::default());
         let mut observers = config.hooks.observers.clone();
         if let Some(tracker) = &config.hooks.tracker {
             observers.insert(0, tracker(pool, &keeper, &config.hooks));

@@ -129,7 +129,7 @@ impl Worker {
         let Start { shared, key, index, metrics, search, shrinks, .. } = start;
         metrics.thread.set_current();
         Worker {
-            parker: Arc::new(Parker::new()),
+            parker: Arc::new(Parker::default()),
             context: WorkerContext::new(&shared, metrics),
             shared,
             key,

@@ -1,25 +1,18 @@
 //! The CPU that a thread runs on, and how many CPUs the process may use.
 
-#[cfg(not(elastipool_loom))]
 use crate::sync::Counter;
 
 /// The largest [count](count_cpus) of CPUs so far. Zero before the first one.
-#[cfg(not(elastipool_loom))]
 static CPUS: Counter = Counter::new(0);
 
-/// Returns how many CPUs the process may use: the largest [count](count_cpus) so far.
-#[cfg(not(elastipool_loom))]
+/// Returns how many CPUs the process may use: the largest [count](count_cpus) so far. In a model
+/// there are as many as threads.
 pub(crate) fn cpus() -> usize {
     match CPUS.get() {
+        _ if cfg!(elastipool_loom) => usize::MAX,
         0 => count_cpus(),
         count => count,
     }
-}
-
-/// In a model there are as many as threads.
-#[cfg(elastipool_loom)]
-pub(crate) fn cpus() -> usize {
-    usize::MAX
 }
 
 /// Counts the CPUs that the process may use: the only place that does. It is the number of those
@@ -29,7 +22,6 @@ pub(crate) fn cpus() -> usize {
 /// The speed of all pools follows the largest count so far.
 pub(crate) fn count_cpus() -> usize {
     let count = count_as_main_thread().unwrap_or_else(num_cpus::get);
-    #[cfg(not(elastipool_loom))]
     CPUS.raise(count);
     count
 }

@@ -24,7 +24,7 @@ pub(crate) enum Signal {
 }
 
 /// See the [module's documentation](self).
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Parker {
     mailbox: Mutex<SignalBox>,
     delivered: Condvar,
@@ -32,7 +32,7 @@ pub(crate) struct Parker {
     is_signalled: Hint,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct SignalBox {
     signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a
@@ -48,21 +48,6 @@ struct SignalBox {
 }
 
 impl Parker {
-    pub(crate) fn new() -> Self {
-        Parker {
-            mailbox: Mutex::new(SignalBox {
-                signal: None,
-                waiting: false,
-                cpu: None,
-                waking: None,
-                #[cfg(elastipool_loom)]
-                timed: false,
-            }),
-            delivered: Condvar::default(),
-            is_signalled: Hint::default(),
-        }
-    }
-
     /// Blocks until there is a signal and takes it, or returns [`Signal::Expired`] once `deadline`
     /// has passed. What the signalling thread did before is visible to the owner afterwards.
     pub(crate) fn park(&self, deadline: Option<Instant>) -> Signal {
@@ -182,12 +167,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::{Parker, Signal};
-    use crate::sync::cpu::{cpus, current_cpu};
-    use crate::sync::spin::gives_way;
+    use crate::sync::cpu::current_cpu;
 
     #[test]
     fn an_owner_counts_as_woken_until_it_runs() {
-        let parker = Parker::new();
+        let parker = Parker::default();
         let is_waking = || parker.mailbox.lock().waking.is_some();
         parker.unpark();
         assert!(!is_waking(), "it does not wait");
@@ -204,17 +188,9 @@ mod tests {
 
     #[test]
     fn an_owner_that_waits_leaves_its_cpu_behind() {
-        let parker = Parker::new();
+        let parker = Parker::default();
         let soon = Instant::now() + Duration::from_millis(1);
         assert_eq!(parker.park(Some(soon)), Signal::Expired);
         assert_eq!(parker.mailbox.lock().cpu.is_some(), current_cpu().is_some());
-    }
-
-    #[test]
-    fn the_spin_of_an_owner_gives_way() {
-        let parker = Parker::new();
-        // With a single CPU there is no spin.
-        let expected = current_cpu().is_some() || cpus() == 1;
-        assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 }

@@ -93,7 +93,7 @@ impl ReturnQueue {
 
     /// Appends the calling worker.
     pub(crate) fn enqueue(&mut self) -> Arc<Parker> {
-        let parker = Arc::new(Parker::new());
+        let parker = Arc::new(Parker::default());
         self.parkers.push_back(Arc::clone(&parker));
         parker
     }

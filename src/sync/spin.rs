@@ -41,30 +41,38 @@ pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     false
 }
 
-/// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often:
-/// the thread may move to another CPU meanwhile, and may lose its CPU.
-#[cfg(all(test, not(elastipool_loom)))]
-pub(crate) fn gives_way(mut spin: impl FnMut()) -> bool {
-    (0..100).any(|_| {
-        let _waking = crate::sync::cpu::current_cpu().map(Waking::begin);
-        let begin = Instant::now();
-        spin();
-        begin.elapsed() < LIMIT
-    })
-}
-
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
     use std::cell::Cell;
 
-    use super::{cpus, gives_way, spin_until};
+    use super::*;
     use crate::sync::cpu::current_cpu;
+    use crate::sync::parker::Parker;
+
+    /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often:
+    /// the thread may move to another CPU meanwhile, and may lose its CPU.
+    fn gives_way(mut spin: impl FnMut()) -> bool {
+        (0..100).any(|_| {
+            let _waking = current_cpu().map(Waking::begin);
+            let begin = Instant::now();
+            spin();
+            begin.elapsed() < LIMIT
+        })
+    }
 
     #[test]
     fn a_spin_gives_way_to_a_thread_that_waits_for_its_cpu() {
         // With a single CPU there is no spin.
         let expected = current_cpu().is_some() || cpus() == 1;
         assert_eq!(gives_way(|| assert!(!spin_until(|| false))), expected);
+    }
+
+    #[test]
+    fn the_spin_of_an_owner_gives_way() {
+        let parker = Parker::default();
+        // With a single CPU there is no spin.
+        let expected = current_cpu().is_some() || cpus() == 1;
+        assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome

@@ -45,16 +45,19 @@ use crate::task::paged::Paged;
 pub(crate) const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct UnstartedList {
     state: Mutex<ListState>,
 }
 
 /// `repr(C)` for speed alone: the end of most tasks touches the first fields only.
+#[derive(Default)]
 #[repr(C)]
 struct ListState {
     /// The oldest in front.
     tasks: VecDeque<StoredTask>,
-    next_id: TaskId,
+    /// How many tasks were added: the newest one's number.
+    added: u64,
     /// The number of entries in the queue, less that of the tasks.
     surplus: usize,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended;
@@ -246,23 +249,6 @@ impl TakenTask<'_> {
 }
 
 impl UnstartedList {
-    pub(crate) fn new() -> Arc<Self> {
-        let state = ListState {
-            tasks: VecDeque::new(),
-            next_id: TaskId::MIN,
-            surplus: 0,
-            running: 0,
-            is_body_over: false,
-            has_failed: false,
-            pending: Paged::default(),
-            is_cancelled: false,
-            cancelled: Vec::new(),
-            waiter: None,
-            record: ScopeRecord::default(),
-        };
-        Arc::new(UnstartedList { state: Mutex::new(state) })
-    }
-
     /// Whether the queue has more entries than there are tasks.
     pub(crate) fn has_surplus(&self) -> bool {
         self.state.lock().surplus > 0
@@ -338,8 +324,8 @@ impl UnstartedList {
     /// task.
     pub(crate) fn add(self: &Arc<Self>, job: Job, reporter: Reporter) -> (Option<Job>, TaskId) {
         let mut state = self.state.lock();
-        let id = state.next_id;
-        state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
+        state.added = state.added.wrapping_add(1);
+        let id = TaskId::new(state.added).expect("no scope has 2^64 tasks");
         state.tasks.push_back(StoredTask { id, reporter, job });
         if let Some(rest) = state.surplus.checked_sub(1) {
             state.surplus = rest;
@@ -572,7 +558,7 @@ mod tests {
 
     #[test]
     fn each_task_is_started_once_from_either_end() {
-        let unstarted = UnstartedList::new();
+        let unstarted = Arc::<UnstartedList>::default();
         let written = Arc::new(AtomicUsize::new(0));
         let mut entries = Vec::new();
         let mut ids = Vec::new();
@@ -602,7 +588,7 @@ mod tests {
 
     #[test]
     fn the_entries_of_cancelled_tasks_are_left_over() {
-        let list = UnstartedList::new();
+        let list = Arc::<UnstartedList>::default();
         let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
         assert!(
@@ -626,7 +612,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_dropped() {
-        let list = UnstartedList::new();
+        let list = Arc::<UnstartedList>::default();
         let mut queue = vec![add(&list).0, add(&list).0];
         while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
             assert_eq!(entry, Entry::TakenBack);
@@ -637,7 +623,7 @@ mod tests {
 
     #[test]
     fn a_large_list_gives_its_memory_back() {
-        let list = UnstartedList::new();
+        let list = Arc::<UnstartedList>::default();
         let mut queue: Vec<_> = (0..10 * KEPT_TASKS).map(|_| add(&list).0).collect();
         while let Claim::Task(task, _) = list.claim_newest(|| true, |_| queue.pop()) {
             task.run();
@@ -647,7 +633,7 @@ mod tests {
 
     #[test]
     fn a_task_relies_on_an_entry_that_is_left_over() {
-        let list = UnstartedList::new();
+        let list = Arc::<UnstartedList>::default();
         let [first, second] = [(); 2].map(|()| add(&list));
         for _ in 0..2 {
             let Claim::Task(task, Entry::Stale) = list.claim_newest(|| true, stale) else {
@@ -671,7 +657,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
-        let [one, other] = [(); 2].map(|()| UnstartedList::new());
+        let [one, other] = [(); 2].map(|()| Arc::<UnstartedList>::default());
         let mut queue = vec![add(&one).0, add(&other).0, add(&one).0, add(&one).0];
         // As a worker does with its local queue.
         let mut claim = |list: &UnstartedList| {

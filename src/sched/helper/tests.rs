@@ -21,9 +21,9 @@ fn the_helper_leaves_no_code_behind() {
     // There is no helper: this thread is it.
     shared.keeper.state.lock().has_helper = true;
     shared.run_later(Box::new(|| ()));
-    assert!(shared.try_leave_helper().is_none());
+    assert!(shared.try_leave(true).is_none());
     shared.keeper.state.lock().user_code.clear();
-    assert!(shared.try_leave_helper().is_some());
+    assert!(shared.try_leave(true).is_some());
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use super::{KeeperJob, LONGEST_PAUSE, PAUSE};
+use super::{Duration, KeeperJob, LONGEST_PAUSE, PAUSE};
 use crate::Builder;
 
 #[test]
@@ -26,7 +26,7 @@ fn a_refused_helper_is_no_refused_worker() {
     shared.ask_again(KeeperJob::Helper);
     let state = shared.keeper.state.lock();
     assert!(state.due[KeeperJob::Helper as usize].is_some());
-    assert_eq!(state.pauses[KeeperJob::Threads as usize], PAUSE);
+    assert_eq!(state.pauses[KeeperJob::Threads as usize], Duration::ZERO);
     drop(state);
     assert!(!shared.keeper.is_starved());
 }

@@ -53,8 +53,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            // There may be no worker that does so when it leaves.\n            self.keeper.recheck();\n"
         => "", Test("async_code", "the_end_waits_for_a_task");
     "terminated: it does not wait for the close", "src/sched/helper.rs",
-        "            && (state.ends.is_empty() || self.in_flight.is_over());\n"
-        => ";\n", Model("closing::terminated_versus_close");
+        "(ends.is_empty() || self.in_flight.is_over())"
+        => "(ends.is_empty() || is_helper || self.in_flight.is_over())", Model("closing::terminated_versus_close");
     "terminated: it does not wait for the threads", "src/sched/helper.rs",
         "            self.registry.wait_gone(Some(key), None);\n"
         => "            let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
@@ -70,12 +70,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 9: a thread is started for a wait in a pool whose threads are gone", "src/sched/helper.rs",
         "        if self.in_flight.is_over() && registry.is_gone() {\n            return Ok(None);\n        }\n"
         => "", Unit("helper::tests::a_pool_that_is_gone");
-    "terminated: without a helper nothing wakes it", "src/sched/keeper.rs",
-        "            if state.has_helper { Vec::new() } else { mem::take(&mut state.ends) }\n"
-        => "            Vec::new()\n", Model("closing::terminated_without_a_helper");
-    "terminated: the keeper leaves a future that waits", "src/sched/keeper.rs",
-        "            && (state.has_helper || state.ends.is_empty() || self.in_flight.is_over());\n"
-        => ";\n", Test("law_07_refusal_proof", "is_ready_although_the_helper_is_refused");
+    "terminated: without a helper nothing wakes it", "src/sched/helper.rs",
+        "if runs_code { mem::take(ends) }"
+        => "if is_helper { mem::take(ends) }", Model("closing::terminated_without_a_helper");
+    "terminated: the keeper leaves a future that waits", "src/sched/helper.rs",
+        "(ends.is_empty() || self.in_flight.is_over())"
+        => "(ends.is_empty() || !is_helper || self.in_flight.is_over())", Test("law_07_refusal_proof", "is_ready_although_the_helper_is_refused");
     "terminated: a refused helper is not asked for again", "src/sched/helper.rs",
         "            Some(error) => self.ask_for_helper_again(&error),\n"
         => "            Some(_) => {}\n", Test("law_07_refusal_proof", "a_refused_wait_for_the_end_gets_its_helper");
@@ -100,12 +100,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wakers: a thread of the pool calls it in the middle of a change", "src/sched/helper.rs",
         "        if !state.is_there && !state.has_helper {"
         => "        if !state.is_there || true {", Test("async_code", "that_blocks_delays_no_task");
-    "helper: the keeper leaves with code to run", "src/sched/keeper.rs",
-        "            && !state.lacks_helper()\n"
-        => "", Model("closing::quiet_versus_the_end_of_the_keeper");
+    "helper: the keeper leaves with code to run", "src/sched/helper.rs",
+        "let is_done = user_code.is_empty() &&"
+        => "let is_done = (user_code.is_empty() || !is_helper) &&", Model("closing::quiet_versus_the_end_of_the_keeper");
     "helper: it leaves with code to run", "src/sched/helper.rs",
-        "            && state.user_code.is_empty()\n"
-        => "", Unit("helper::tests::the_helper_leaves_no_code");
+        "let is_done = user_code.is_empty() &&"
+        => "let is_done = (user_code.is_empty() || is_helper) &&", Unit("helper::tests::the_helper_leaves_no_code");
     "helper: it is not told of code", "src/sched/helper.rs",
         "        parker.recheck();\n"
         => "        let _ = parker;\n", Test("async_code", "that_blocks_delays_no_task");
