@@ -153,10 +153,7 @@ impl ThreadPool {
 }
 
 /// # Settings
-impl<I, R> Map<I, R>
-where
-    I: Iterator,
-{
+impl<I: Iterator, R> Map<I, R> {
     /// Sets how many inputs may be in flight: taken, and without a result that was returned.
     ///
     /// By default, in a pool that finds its size ([`Growth::Measured`](crate::Growth::Measured)) as
@@ -230,12 +227,7 @@ where
     }
 }
 
-impl<I, R> Map<I, R>
-where
-    I: Iterator,
-    I::Item: Send + 'static,
-    R: Send + 'static,
-{
+impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Map<I, R> {
     /// Submits inputs while fewer are in flight than may be. Unless it `waits` for capacity, leaves
     /// off if there is none and an input is in flight.
     fn fill(&mut self, waits: bool) {
@@ -349,12 +341,7 @@ impl<I: Iterator, R> Drop for Map<I, R> {
 }
 
 /// See [`Map`].
-impl<I, R> Iterator for Map<I, R>
-where
-    I: Iterator,
-    I::Item: Send + 'static,
-    R: Send + 'static,
-{
+impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Iterator for Map<I, R> {
     type Item = R;
 
     #[track_caller]
@@ -373,13 +360,7 @@ where
 }
 
 /// An input that comes after the inputs' end is not taken.
-impl<I, R> FusedIterator for Map<I, R>
-where
-    I: Iterator,
-    I::Item: Send + 'static,
-    R: Send + 'static,
-{
-}
+impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> FusedIterator for Map<I, R> {}
 
 /// The results of a [`Map`] as a [`Stream`]. Returned by [`Map::into_stream`].
 ///
@@ -398,12 +379,7 @@ pub struct MapStream<I: Iterator, R>(Map<I, R>);
 impl<I: Iterator, R> Unpin for MapStream<I, R> {}
 
 /// See [`Map`].
-impl<I, R> Stream for MapStream<I, R>
-where
-    I: Iterator,
-    I::Item: Send + 'static,
-    R: Send + 'static,
-{
+impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Stream for MapStream<I, R> {
     type Item = R;
 
     #[track_caller]
@@ -420,12 +396,7 @@ where
 }
 
 /// Terminated once no input is left and each result was returned.
-impl<I, R> FusedStream for MapStream<I, R>
-where
-    I: Iterator,
-    I::Item: Send + 'static,
-    R: Send + 'static,
-{
+impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> FusedStream for MapStream<I, R> {
     fn is_terminated(&self) -> bool {
         self.0.inputs.is_none() && self.0.handles.len() == 0
     }

@@ -119,7 +119,7 @@ pub(crate) fn above_zero(count: usize) -> usize {
 /// read-modify-writes.
 impl WorkerMetrics {
     #[inline]
-    fn add(&self, count: Count, number: usize) {
+    pub(crate) fn add(&self, count: Count, number: usize) {
         self.counters[count as usize].add_alone(number);
     }
 
@@ -146,22 +146,12 @@ impl WorkerMetrics {
         self.add(count, 1);
     }
 
-    /// Counts tasks that have ended on the extra worker.
-    pub(crate) fn count_extra(&self, ended: usize) {
-        self.add(Count::OfExtra, ended);
-    }
-
     /// Counts a job that its waiter begins.
     pub(crate) fn begin_awaited(&self, entry: Entry) {
         self.count_begin();
         if entry == Entry::Stale {
-            self.leave_entry();
+            self.add(Count::Stale, 1);
         }
-    }
-
-    /// Counts an entry that is stale from now on: its task was claimed by its waiter or canceller.
-    pub(crate) fn leave_entry(&self) {
-        self.add(Count::Stale, 1);
     }
 
     /// Counts stale entries that are no longer in the queue, or no longer stale.
@@ -169,20 +159,10 @@ impl WorkerMetrics {
         self.add(Count::Stale, count.wrapping_neg());
     }
 
-    /// Counts a queued task handed back to the user.
-    pub(crate) fn hand_back(&self) {
-        self.add(Count::HandedBack, 1);
-    }
-
     /// Counts ended tasks that are subtracted from the in-flight count.
     #[inline]
     pub(crate) fn count_returned(&self, count: usize) {
         self.add(Count::Returned, count);
-    }
-
-    /// Counts credit: tasks added to the in-flight count before they are submitted.
-    pub(crate) fn add_credit(&self, count: usize) {
-        self.count_returned(count.wrapping_neg());
     }
 }
 

@@ -608,7 +608,7 @@ impl WorkerContext {
             if !shared.in_flight.accept(CREDIT_BATCH) {
                 return false;
             }
-            self.metrics.add_credit(CREDIT_BATCH);
+            self.metrics.count_returned(CREDIT_BATCH.wrapping_neg());
             self.credit.set(CREDIT_BATCH);
         }
         self.credit.set(self.credit.get() - 1);

@@ -8,7 +8,7 @@
 use std::mem;
 use std::sync::{Arc, Weak};
 
-use crate::crew::WorkerMetrics;
+use crate::crew::{Count, WorkerMetrics};
 use crate::sched::{
     CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
 };
@@ -99,7 +99,8 @@ impl Route<'_> {
         }
     }
 
-    /// Drops a cancelled task by `drop_task`. Returns `false` if there was nothing to drop.
+    /// Drops a cancelled task by `drop_task`. Returns `false` if there was nothing to drop: another
+    /// canceller has ended it (race 8).
     fn drop_cancelled(self, drop_task: impl FnOnce() -> Outcome) -> bool {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the
         // pool, which would wait for itself.
@@ -112,7 +113,7 @@ impl Route<'_> {
     /// Ends a queued task that is handed back to the user.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();
-        self.count_on_caller(&WorkerMetrics::hand_back);
+        self.count_on_caller(&|metrics| metrics.add(Count::HandedBack, 1));
         self.report_on_caller(1);
     }
 
@@ -159,7 +160,7 @@ impl Route<'_> {
         self.count_on_caller(&|metrics| {
             metrics.count_begin();
             if let Moment::TakenFromQueue { .. } = moment {
-                metrics.leave_entry();
+                metrics.add(Count::Stale, 1);
             }
         });
         // A woken future has no permit.
@@ -208,14 +209,8 @@ impl Route<'_> {
 
     /// Drops an accepted task that is not queued, as cancelled.
     pub(crate) fn drop_on_caller(self, job: Job) {
-        // The task is in flight until it is dropped. The mark keeps its destructor from joining the
-        // pool, which would wait for itself.
-        let mark = mark_caller(self.shared, self.view);
-        let is_ended = job.abandon().unless_skipped().is_some();
-        // Race 8: a canceller may have ended the task meanwhile.
-        if is_ended {
-            self.cancelled_on_caller(Some(mark));
-        }
+        let begin = &mut |_| self.count_on_caller(&WorkerMetrics::count_begin);
+        self.drop_cancelled(|| job.abandon_telling(begin));
     }
 
     /// Ends a task that was dropped outside the workers.

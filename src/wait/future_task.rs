@@ -128,12 +128,7 @@ pub(crate) struct FutureTask<F: Future, K: Sink<F::Output>> {
     cell: FutureCell<F, K, TaskRoute>,
 }
 
-impl<F, K> FutureTask<F, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
+impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> FutureTask<F, K> {
     /// Makes a task of a future, in a box if it is large.
     #[inline]
     pub(crate) fn task(future: F, sink: K, route: TaskRoute) -> Arc<dyn Run> {
@@ -171,11 +166,8 @@ trait Pollable {
     fn end<'a>(&'a self, owner: FutureOwner<'a>, outcome: &mut Outcome);
 }
 
-impl<F, K> Pollable for Arc<FutureTask<F, K>>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
+impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Pollable
+    for Arc<FutureTask<F, K>>
 {
     fn poll<'a>(
         &'a self,
@@ -352,12 +344,7 @@ fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
     }
 }
 
-impl<F, K> Run for FutureTask<F, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
+impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Run for FutureTask<F, K> {
     /// Takes the future, and polls or drops it.
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
         let header = self.cell.header();
@@ -405,12 +392,7 @@ where
     }
 }
 
-impl<F, K> Wakeable for FutureTask<F, K>
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-    K: Sink<F::Output>,
-{
+impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Wakeable for FutureTask<F, K> {
     fn header(&self) -> &Header {
         self.cell.header()
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::Worker;
-use crate::crew::{MustLook, WorkerMetrics};
+use crate::crew::{Count, MustLook, WorkerMetrics};
 use crate::sched::shared::Shared;
 use crate::sync::Ordering;
 use crate::task::DEFAULT_VIEW;
@@ -40,7 +40,7 @@ impl Worker {
             mem::forget(job);
             let is_extra = context.metrics.is_extra.load(Ordering::Relaxed);
             if is_extra {
-                context.metrics.count_extra(context.metrics.ended() - ended);
+                context.metrics.add(Count::OfExtra, context.metrics.ended() - ended);
             }
             let goes_on = is_extra
                 && shared.counts.load().is_extra_needed(shared.sizes.limit(), shared.sizes.max())

@@ -135,8 +135,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            None => shared.queue.push(kind, job),\n        }\n        shared.notify_queued(fills_core);\n"
         => "            None => shared.queue.push(kind, job),\n        }\n        _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
     "wait: an entry that was taken back counts as stale", "src/crew/metrics.rs",
-        "        if entry == Entry::Stale {\n            self.leave_entry();\n        }\n"
-        => "        let _ = entry;\n        self.leave_entry();\n", Test("memory", "memory_is_given_back");
+        "        if entry == Entry::Stale {\n            self.add(Count::Stale, 1);\n        }\n"
+        => "        let _ = entry;\n        self.add(Count::Stale, 1);\n", Test("memory", "memory_is_given_back");
     "race 10: a submitter waits for a permit of a view that is closed", "src/flight/capacity.rs",
         "        if !is_closed() {\n"
         => "        if !is_closed() || true {\n", Model("views::close_of_a_view_versus_a_full_queue");
@@ -168,6 +168,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "const MAX_MOVED_SIZE: usize = 2048;"
         => "const MAX_MOVED_SIZE: usize = 4096;", Test("allocations", "");
     "race 8: a task that a canceller has ended ends again on the caller", "src/submit/caller.rs",
-        "        if is_ended {\n            self.cancelled_on_caller(Some(mark));"
-        => "        if is_ended || true {\n            self.cancelled_on_caller(Some(mark));", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
+        "drop_task().unless_skipped() else"
+        => "drop_task().unless_skipped().or(Some(Outcome::Cancelled)) else", Test("law_07_refusal_proof", "a_future_that_is_cancelled_during");
 };
