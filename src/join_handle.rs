@@ -23,8 +23,7 @@ use crate::error::{JoinError, Refusal};
 use crate::sched::{Origin, Route};
 use crate::sync::unwind::{Payload, discard};
 use crate::task::expiry::Expiry;
-use crate::task::job::Run;
-use crate::task::promise::{Promise, Receiver, SlotQueue};
+use crate::task::job::{Promise, Receiver, Run, SlotQueue};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).

@@ -66,8 +66,7 @@ use crate::sync::{Mutex, thread_local};
 use crate::task::ViewId;
 use crate::task::attachment::Line;
 use crate::task::closure::Closure;
-use crate::task::job::{Job, Outcome, run_closure, settle};
-use crate::task::promise::Promise;
+use crate::task::job::{Job, Outcome, Promise, run_closure, settle};
 #[cfg(feature = "async")]
 use crate::task::unstarted::ScopedFuture;
 use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};

@@ -71,7 +71,7 @@ pub(crate) enum Search {
 
 /// The caller ran, searched, was about to start a thread, or held a place, and has just changed
 /// that. A submitter may have relied on it and notified no worker, so the caller must look at the
-/// queue (`look.rs`).
+/// queue (`sched/notify.rs`).
 ///
 /// Race 1: the submitter pushes, fences, and reads the counts. The caller changes the counts,
 /// fences, and looks at the queue.

@@ -47,9 +47,8 @@ use crate::sched::{OwnedRoute, PollWait, Route, TaskRoute, has_passed, off_tramp
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
-use crate::task::job::{Job, Run};
+use crate::task::job::{Job, Run, SlotQueue};
 use crate::task::paged::Paged;
-use crate::task::promise::SlotQueue;
 use crate::task::unstarted::{TaskId, UnstartedList};
 use crate::token::{CancellationToken, TokenOwner};
 use crate::views::ViewHandle;

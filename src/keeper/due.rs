@@ -2,6 +2,8 @@
 //! state, which the pool has; what is done with it stands in `keeper.rs`, `stall.rs`, `measured.rs`
 //! and `deferred.rs`.
 
+use std::collections::VecDeque;
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
@@ -245,9 +247,52 @@ impl Sizing {
     }
 }
 
+/// Something with a deadline.
+pub(crate) trait Expires: Send + Sync {
+    /// Its deadline may have passed.
+    fn expire(&self);
+}
+
+/// A deadline, and the address of what has it.
+pub(crate) type DeadlineKey = (Instant, usize);
+
+/// What the keeper ends at a certain time, whatever the workers do and whether a thread waits: groups
+/// with a deadline. In the order of the keys. Mostly, the latest is added
+/// and one of the earliest removed, which moves few others.
+#[derive(Default)]
+pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn Expires>)>>);
+
+impl Deadlines {
+    pub(crate) fn add(&self, key: DeadlineKey, what: Weak<dyn Expires>) {
+        let mut deadlines = self.0.lock();
+        let index = deadlines.partition_point(|(other, _)| *other < key);
+        deadlines.insert(index, (key, what));
+    }
+
+    pub(crate) fn remove(&self, key: DeadlineKey) {
+        let mut deadlines = self.0.lock();
+        if let Ok(index) = deadlines.binary_search_by_key(&key, |(key, _)| *key) {
+            deadlines.remove(index);
+        }
+    }
+
+    /// Takes one that is due. Otherwise returns when the first one is.
+    pub(crate) fn take_due(&self) -> Result<Weak<dyn Expires>, Option<Instant>> {
+        let mut deadlines = self.0.lock();
+        let first = deadlines.front().map(|((at, _), _)| *at);
+        // A model has no time: all are due.
+        let is_due = first.is_some_and(|at| cfg!(elastipool_loom) || at <= Instant::now());
+        let due = if is_due { deadlines.pop_front() } else { None };
+        due.map(|(_, what)| what).ok_or(first)
+    }
+}
+
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::Progress;
+    use crate::ThreadPool;
 
     #[test]
     fn the_starts_double_without_progress_and_begin_anew_after_it() {
@@ -274,5 +319,18 @@ mod tests {
         assert_eq!(progress.count_starts(0, 1), 1);
         assert_eq!(progress.count_starts(0, 1), 0, "the new worker is on its way");
         assert_eq!(progress.count_starts(1, 1), 0, "another one has taken a task");
+    }
+
+    #[test]
+    fn a_group_that_is_dropped_leaves_none() {
+        let pool = ThreadPool::new(1, 1, Duration::MAX);
+        let count = || pool.shared().deadlines.0.lock().len();
+        let at = Instant::now() + Duration::from_secs(3600);
+        let groups = [(); 3].map(|()| pool.group::<()>().deadline(at));
+        assert_eq!(count(), 3);
+        groups[0].set_deadline(at + Duration::from_secs(1));
+        assert_eq!(count(), 3, "it replaces the earlier one");
+        drop(groups);
+        assert_eq!(count(), 0);
     }
 }

@@ -6,11 +6,9 @@
 //! - `Deadlines`: what expires at a certain time;
 //! - `Deferred`, `Stall` and `Sizing`: what the keeper saw when it last looked.
 
-mod deadlines;
 mod due;
 
-pub(crate) use deadlines::{Deadlines, Expires};
 pub(crate) use due::{
-    Deferred, End, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress, Sizing, SizingState,
-    Stall, UserCode,
+    Deadlines, Deferred, End, Expires, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress,
+    Sizing, SizingState, Stall, UserCode,
 };

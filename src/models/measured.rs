@@ -20,7 +20,7 @@ fn measured() -> ThreadPool {
 fn allow(pool: &ThreadPool, number: usize) {
     let shared = pool.shared();
     shared.policy.set_number(&shared.sizes, number);
-    shared.look();
+    MustLook::owed().look(shared);
 }
 
 /// Races 1 and 15: the only worker that may run waits, unseen by the pool, for a task that is

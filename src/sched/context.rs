@@ -52,7 +52,7 @@ thread_local! {
     static THREAD: ThreadContext = ThreadContext::default();
 }
 
-/// The calling thread's context, without its identity (`thread/identity.rs`).
+/// The calling thread's context, without its identity (`thread`).
 #[derive(Default)]
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.

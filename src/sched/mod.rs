@@ -16,7 +16,6 @@ pub(crate) mod context;
 mod deferred;
 mod helper;
 mod keeper;
-mod look;
 mod notify;
 mod place;
 mod poll_wait;

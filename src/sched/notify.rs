@@ -1,4 +1,6 @@
-//! Notifying a worker of queued work: wake an idle one, or start a thread.
+//! Notifying a worker of queued work: wake an idle one, or start a thread. And rule A, "rely, then
+//! look": the look that a thread owes after a change by which it stops being one that others rely on
+//! (`protocol.md`, race 1).
 
 use std::io;
 use std::sync::Arc;
@@ -7,8 +9,8 @@ use crate::crew::{MAX_SEARCHING, MustLook, Search, Snapshot};
 use crate::keeper::KeeperJob;
 use crate::sched::shared::Shared;
 use crate::sched::spawn::StartError;
-use crate::sync::Ordering;
 use crate::sync::cpu::cpus;
+use crate::sync::{Ordering, fence};
 
 /// Who notifies, which decides how many searching workers are enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,31 @@ impl Notifier {
         match self {
             Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 1,
             Notifier::Woken | Notifier::Keeper => MAX_SEARCHING,
+        }
+    }
+}
+
+impl MustLook {
+    /// For a caller that looks at the queue itself, right after this: an idle worker, and
+    /// [`Shared::notify`]. Returns the counts.
+    #[inline]
+    pub(crate) fn fence(self, shared: &Shared) -> Snapshot {
+        shared.fence_and_admit()
+    }
+
+    /// Notifies if work is queued.
+    pub(crate) fn look(self, shared: &Arc<Shared>) {
+        shared.look_as(Notifier::Submitter);
+    }
+
+    /// Notifies if work is queued beside the task that a worker has taken, the first one since it
+    /// started, rested or spun. Wakes up to two other workers for what is left.
+    pub(crate) fn look_as_woken(self, shared: &Arc<Shared>) {
+        let is_notified = shared.look_as(Notifier::Woken);
+        // For a second task, if there is one: the first one is that of the worker which was woken.
+        // Without this, `notify` finds the same.
+        if is_notified && shared.work_len() > 1 {
+            shared.notify(Notifier::Woken);
         }
     }
 }
@@ -205,5 +232,27 @@ impl Shared {
             Err(StartError::AtLimit | StartError::Over) => Ok(false),
             Err(StartError::Refused(error)) => Err(error),
         }
+    }
+
+    /// Admits returning workers, and notifies if work is queued. Returns whether there was any.
+    pub(crate) fn look_as(self: &Arc<Self>, notifier: Notifier) -> bool {
+        let now = self.fence_and_admit();
+        let is_needed = self.may_run_another(now) && self.has_work();
+        if is_needed {
+            self.notify(notifier);
+        }
+        is_needed
+    }
+
+    /// Fences, then admits workers from the returning queue. Returns the counts.
+    #[inline]
+    fn fence_and_admit(&self) -> Snapshot {
+        fence(Ordering::SeqCst);
+        let now = self.counts.load();
+        // A returning worker is still counted as blocked.
+        if now.blocked() > 0 && !self.returning.is_empty() {
+            self.admit_returning();
+        }
+        now
     }
 }

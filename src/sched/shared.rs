@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use crate::crew::{CallerMetrics, Counts, IdleList, Registry, Sizes, Snapshot, WorkerMetrics};
+use crate::crew::{
+    CallerMetrics, Counts, IdleList, MustLook, Registry, Sizes, Snapshot, WorkerMetrics,
+};
 use crate::error::BuildError;
 use crate::flight::{InFlight, OwnWaits, Permits, Status};
 use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
@@ -294,7 +296,7 @@ impl Shared {
         self.admit_returning();
         self.grant_permits();
         // The first worker that comes for queued work notifies the next one.
-        self.look();
+        MustLook::owed().look(self);
         Ok(())
     }
 

@@ -11,7 +11,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::crew::Snapshot;
+use crate::crew::{MustLook, Snapshot};
 use crate::keeper::{KeeperJob, Progress};
 use crate::sched::{EAGER, Growing, Notifier, Shared};
 use crate::sync::Ordering;
@@ -61,7 +61,7 @@ impl Shared {
         }
         // Race 42: the request has ended, now it fences and looks. Submitters do it in the reverse
         // order.
-        self.look();
+        MustLook::owed().look(self);
         let mut progress = self.stall.progress.lock();
         if !self.stall.is_asked.load(Ordering::Relaxed) {
             *progress = None;

@@ -8,9 +8,10 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::Weak;
 
+use futures_channel::oneshot;
+
 use crate::sync::unwind::{Payload, contain, discard, quietly};
 use crate::task::closure::{Closure, ClosureOr};
-use crate::task::promise::Promise;
 
 /// See the [module's documentation](self).
 ///
@@ -308,6 +309,20 @@ impl<R: Send + 'static> Sink<R> for Promise<R> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {
         settle(self, result)
     }
+}
+
+/// A task's end of the channel to its handle. Settle it with the result, or drop it to resolve the
+/// handle to cancelled: no handle waits for ever (law 2).
+pub(crate) type Promise<T> = oneshot::Sender<Result<T, Payload>>;
+
+/// The handle's end of a [`Promise`].
+pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
+
+/// A group, in which tasks wait for a slot.
+pub(crate) trait SlotQueue: Send + Sync {
+    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
+    /// address.
+    fn leave(&self, task: *const ());
 }
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.

@@ -23,7 +23,6 @@ pub(crate) mod job;
 pub(crate) mod numbered;
 pub(crate) mod paged;
 pub(crate) mod pending;
-pub(crate) mod promise;
 pub(crate) mod state;
 pub(crate) mod unstarted;
 

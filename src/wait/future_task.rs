@@ -18,12 +18,13 @@
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::mem::{self, ManuallyDrop};
+use std::panic::resume_unwind;
 use std::pin::{Pin, pin};
 use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{Dependency, TaskRoute, mark_caller, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, TaskRoute, mark_caller, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
@@ -33,6 +34,7 @@ use crate::task::future_cell::{Ended, FutureCell, Wakeable};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
+use crate::thread::inside_executor;
 #[cfg(feature = "async")]
 use crate::waker::lend_waker;
 
@@ -120,6 +122,22 @@ impl Drop for OwnTask {
 /// return.
 pub(crate) fn is_own_task(task: &Weak<dyn Run>) -> bool {
     OWN.try_with(|own| own.get() == task.as_ptr().addr()).unwrap_or(false)
+}
+
+/// Drives a future to its end on the calling thread, in a blocking region while it waits, for
+/// [`complete`](crate::ThreadPool::complete).
+///
+/// Meanwhile the thread is marked (`thread`) as inside an executor of the `futures` crate, whose own
+/// executors then refuse to run.
+pub(crate) fn block_on<T: Future>(mut future: Pin<Box<T>>) -> T::Output {
+    let result = inside_executor(|| wait_for(future.as_mut(), None, Dependency::Future));
+    // Drop it before unwinding: a destructor that panics while its future's panic unwinds aborts
+    // the process.
+    discard(future);
+    match result {
+        Ok(output) => output.expect(NO_LIMIT),
+        Err(payload) => resume_unwind(payload),
+    }
 }
 
 /// A future and the receiver of its output. The address of its header is its own.

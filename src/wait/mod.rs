@@ -10,11 +10,9 @@
 //! - `block_on`: drives a future to its end.
 
 mod awaited;
-mod block_on;
 mod future_task;
 
 pub(crate) use awaited::{
     run_awaited_group, run_awaited_scope, run_awaited_scoped_task, run_awaited_task,
 };
-pub(crate) use block_on::block_on;
-pub(crate) use future_task::{Call, FutureTask, enable_wrapping, is_own_task};
+pub(crate) use future_task::{Call, FutureTask, block_on, enable_wrapping, is_own_task};

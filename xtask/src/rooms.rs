@@ -37,7 +37,7 @@ const EXCEPTIONS: [(&str, &str, &str); 7] = [
 /// A file that adds methods to a type of a lower room, and why they do not stand there.
 const EXTENSIONS: [(&str, &str, &str); 9] = [
     (
-        "sched/look.rs",
+        "sched/notify.rs",
         "MustLook",
         "the look needs the whole pool, and nothing else may use the token",
     ),

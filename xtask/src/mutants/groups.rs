@@ -200,7 +200,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            let _ = &after;\n            if state", Test("groups", "a_deadline_that_has_passed");
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "            self.route().shared.deadlines.remove((at, self.id()));\n"
-        => "            let _ = at;\n", Unit("deadlines::tests::a_group_that_is_dropped");
+        => "            let _ = at;\n", Unit("due::tests::a_group_that_is_dropped");
     "join set: its drop cancels nothing", "src/join_handle/set.rs",
         "    fn drop(&mut self) {\n        self.cancel_all();\n"
         => "    fn drop(&mut self) {\n", Test("handles", "dropping_it_cancels");

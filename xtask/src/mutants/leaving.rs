@@ -75,7 +75,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 15: a raised max_size grants no permit", "src/sched/shared.rs",
         "        self.grant_permits();\n" => "", Model("capacity::a_raised_max_size_versus_a_full_queue");
     "race 15: max_size is raised without a look at the queue", "src/sched/shared.rs",
-        "        self.look();\n        Ok(())"
+        "        MustLook::owed().look(self);\n        Ok(())"
         => "        Ok(())", Model("retire::a_higher_limit");
     "race 15: max_size is lowered without a recheck", "src/sched/shared.rs",
         "        self.idle.recheck_all();\n        self.admit"

@@ -49,19 +49,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wait: a waiting worker claims no task", "src/wait/awaited.rs",
         "context::of_worker(origin.pool).filter(|_| may_nest())"
         => "context::of_worker(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
-    "wait: awaited tasks nest to the end of the stack", "src/thread/nesting.rs",
+    "wait: awaited tasks nest to the end of the stack", "src/thread/mod.rs",
         "here().abs_diff(self.base) < self.len"
         => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("handles", "a_chain_on_small_stacks_ends");
-    "wait: a chain of waits needs a thread that is refused", "src/thread/nesting.rs",
+    "wait: a chain of waits needs a thread that is refused", "src/thread/mod.rs",
         "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size))"
         => "self.size.is_some_and(|size| has_room(size) && is_thread_refused(size) && false)", Test("law_07_refusal_proof", "a_chain_of_waits");
-    "wait: a chain of waits uses up a stack although threads can be had", "src/thread/nesting.rs",
+    "wait: a chain of waits uses up a stack although threads can be had", "src/thread/mod.rs",
         "            let _ = thread.join();\n            false\n"
         => "            let _ = thread.join();\n            true\n", Test("handles", "a_long_chain_leaves_half_of_the_stack");
-    "wait: a thread outside nests scopes to the end of its stack", "src/thread/nesting.rs",
+    "wait: a thread outside nests scopes to the end of its stack", "src/thread/mod.rs",
         "        if is_outermost {"
         => "        if false {", Test("handles", "a_chain_of_scopes_outside_ends");
-    "wait: an awaited task runs inside the executor of its waiter", "src/thread/executor.rs",
+    "wait: an awaited task runs inside the executor of its waiter", "src/thread/mod.rs",
         "enter().is_err() && !is_own()"
         => "enter().is_err() && !is_own() && false", Test("handles", "may_enter_it");
     "wait: a completion that waits for a handle stays runnable", "src/sched/region.rs",

@@ -4,7 +4,7 @@ use super::By::{Model, Test, Unit};
 use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
-    "race 1: no fence between a change of the counts and the look", "src/sched/look.rs",
+    "race 1: no fence between a change of the counts and the look", "src/sched/notify.rs",
         "    fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
         => "    fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/sched/worker/rest.rs",
@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            if shared.policy.is_used() {" => "            if false {", Model("extra::a_future_behind");
     "extra: a yielded future in the injector is not looked for", "src/sched/context.rs",
         "None => self.shared.has_ready_future()," => "None => false,", Model("extra::a_future_that_yields");
-    "race 1: no worker is notified of what a look finds", "src/sched/look.rs",
+    "race 1: no worker is notified of what a look finds", "src/sched/notify.rs",
         "self.may_run_another(now) && self.has_work();"
         => "self.may_run_another(now) && false;", Model("regions::region_versus_submit");
     "race 4: an idle worker does not look whether the pool is over", "src/sched/worker/rest.rs",
@@ -52,13 +52,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wake: a submitter wakes a second worker before the first one has its task", "src/sched/notify.rs",
         "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 1,"
         => "            Notifier::Submitter | Notifier::BeforeStart | Notifier::KeeperLook => 2,", Unit("pool::tests::submissions_wake_one");
-    "race 1: a woken worker wakes no other", "src/sched/look.rs",
+    "race 1: a woken worker wakes no other", "src/sched/notify.rs",
         "let is_notified = shared.look_as(Notifier::Woken);"
         => "let is_notified = false;", Model("notify::a_submitter_relies_on_a_woken_worker");
     "wake: a task wakes a worker beside one that wakes up", "src/sched/notify.rs",
         "searching >= notifier.enough_searchers() || self.work_len() <= searching"
         => "searching >= notifier.enough_searchers()", Unit("pool::tests::submissions_wake_one");
-    "wake: a woken worker wakes one other", "src/sched/look.rs",
+    "wake: a woken worker wakes one other", "src/sched/notify.rs",
         "if is_notified && shared.work_len() > 1 {" => "if false && is_notified {", Unit("pool::tests::a_woken_worker_wakes_two");
     "wake: a woken worker leaves the rest to any other", "src/sched/notify.rs",
         "            Notifier::Woken | Notifier::Keeper => MAX_SEARCHING," => "            Notifier::Woken | Notifier::Keeper => 1,", Unit("pool::tests::a_woken_worker_wakes_two");
@@ -74,7 +74,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "capacity: a worker that rests leaves a permit free", "src/sched/worker/rest.rs",
         "        self.shared.grant_before_rest();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/sizing/stall.rs",
-        "        self.look();\n        let mut progress"
+        "        MustLook::owed().look(self);\n        let mut progress"
         => "        let mut progress", Model("stalled::the_last_look_of_the_keeper");
     "race 42: a submitter relies on a look that is not asked for", "src/sizing/stall.rs",
         "                self.keeper.ask(KeeperJob::Growth, at);\n"
@@ -142,7 +142,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spare worker: a worker withdraws for work above the limit", "src/crew/counts.rs",
         "let may = now.idle() > 0 && now.running() < max && now.searching() < enough;"
         => "let may = now.idle() > 0 && now.searching() < enough;", Unit("counts::tests::a_spare_worker_stays");
-    "race 7: a worker that stops running admits none", "src/sched/look.rs",
+    "race 7: a worker that stops running admits none", "src/sched/notify.rs",
         "if now.blocked() > 0 && !self.returning.is_empty() {"
         => "if false {", Model("waits::workers_come_back_one_by_one");
     "returning: all workers return at once", "src/crew/counts.rs",
