@@ -83,10 +83,8 @@ impl ThreadPool {
     /// ```
     #[must_use = "`false` says that the tasks have not ended"]
     pub fn join_timeout(&self, timeout: Duration) -> bool {
-        if self.would_wait_for_caller(false) {
-            return false;
-        }
-        self.route().in_flight().wait_quiet(Instant::now().checked_add(timeout))
+        !self.would_wait_for_caller(false)
+            && self.route().in_flight().wait_quiet(Instant::now().checked_add(timeout))
     }
 
     /// Waits as [`join`](Self::join) does, without blocking the thread. Works on any executor. On a
@@ -230,10 +228,7 @@ impl ThreadPool {
     /// ```
     #[must_use = "`false` says that the threads have not exited"]
     pub fn shutdown_join_timeout(self, timeout: Duration) -> bool {
-        if self.would_wait_for_caller(true) {
-            return false;
-        }
-        self.shut_down(Instant::now().checked_add(timeout))
+        !self.would_wait_for_caller(true) && self.shut_down(Instant::now().checked_add(timeout))
     }
 
     /// Waits until the pool has been closed, all of its tasks have ended and all of its threads
@@ -554,10 +549,8 @@ impl ThreadPool {
     /// ```
     #[must_use = "`false` says that tasks may run"]
     pub fn join_running_timeout(&self, timeout: Duration) -> bool {
-        if self.would_wait_for_caller(false) {
-            return false;
-        }
-        self.route().running().wait_quiet(Instant::now().checked_add(timeout))
+        !self.would_wait_for_caller(false)
+            && self.route().running().wait_quiet(Instant::now().checked_add(timeout))
     }
 
     /// Waits as [`join_running`](Self::join_running) does, without blocking the thread. Works on

@@ -376,8 +376,7 @@ impl Accepted<'_> {
     /// A future that one worker drives to its end. It is boxed to be pinned.
     fn completion<F>(self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let future = Box::pin(future);
         self.evaluation(Closure::new(|| block_on(future)))

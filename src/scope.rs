@@ -547,10 +547,7 @@ impl<'scope> Scope<'scope, '_> {
         self.pool.route()
     }
 
-    fn add_closure<F>(&self, accepted: Accepted<'_>, task: F)
-    where
-        F: FnOnce() + Send + 'scope,
-    {
+    fn add_closure<F: FnOnce() + Send + 'scope>(&self, accepted: Accepted<'_>, task: F) {
         let own = TaskRoute::own(self.route(), accepted.line, false);
         if const { is_boxed::<F>() } {
             let task = Box::new(task);
@@ -588,10 +585,7 @@ impl<'scope> Scope<'scope, '_> {
     }
 
     /// Forgets the lifetime of an unfinished task, for [`add`](Self::add) alone.
-    fn erase<F>(run: F) -> Job
-    where
-        F: FnOnce() -> Outcome + Send + 'scope,
-    {
+    fn erase(run: impl FnOnce() -> Outcome + Send + 'scope) -> Job {
         // SAFETY: what `run` borrows lives until the scope ends. The scope waits until this task is
         // no longer unfinished, which is after `run` was called or dropped. See the module's
         // documentation.
@@ -695,11 +689,7 @@ struct Delivering<F, S> {
 }
 
 #[cfg(feature = "async")]
-impl<F, S> Future for Delivering<F, S>
-where
-    F: Future,
-    S: FnOnce(Result<F::Output, Payload>) -> Outcome,
-{
+impl<F: Future, S: FnOnce(Result<F::Output, Payload>) -> Outcome> Future for Delivering<F, S> {
     type Output = Outcome;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {

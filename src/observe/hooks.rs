@@ -48,7 +48,6 @@ pub(crate) struct Hooks {
     /// Of the tracker. `None` if it reports no stalls.
     pub(crate) watch: Option<Watch>,
     /// Whether events are reported.
-    #[cfg(feature = "tracing")]
     pub(crate) traces: bool,
 }
 
@@ -60,10 +59,7 @@ impl Hooks {
 
     /// Whether events are reported.
     pub(crate) fn has_subscriber(&self) -> bool {
-        #[cfg(feature = "tracing")]
-        return self.traces;
-        #[cfg(not(feature = "tracing"))]
-        false
+        cfg!(feature = "tracing") && self.traces
     }
 
     /// Calls `live` once, inside the hook if there is one, and if that calls it.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::keeper::{Keeper, KeeperJob, PAUSE, UserCode};
 use crate::observe::hooks::{Hooks, StallHook};
 use crate::observe::observer::Observe;
-use crate::report::{Report, RunningThread, TaskInfo, TaskState, Wait};
+use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::stats::Stats;
 use crate::sync::probe::{self, ThreadState};
 use crate::sync::{Mutex, MutexGuard};
@@ -183,9 +183,7 @@ impl Observe for Arc<Tracker> {
                         tasks: vec![info],
                         is_asleep: state.map(|state| state != ThreadState::Awake),
                         waits_for: match state {
-                            Some(ThreadState::AsleepOnThread) => Some(Wait::Thread),
-                            Some(ThreadState::AsleepOnDisk) => Some(Wait::Disk),
-                            Some(ThreadState::AsleepOutside) => Some(Wait::Outside),
+                            Some(ThreadState::Asleep(wait)) => wait,
                             _ => None,
                         },
                         cpu_time: used

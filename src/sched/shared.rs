@@ -265,14 +265,6 @@ impl Shared {
         }
     }
 
-    /// Grants a permit that the calling worker may have left free, before it rests.
-    #[inline]
-    pub(crate) fn grant_before_rest(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.grant_before_rest(&self.sizes);
-        }
-    }
-
     /// Grants a permit, if one is free and a submitter waits: the limit may be a higher one.
     pub(crate) fn grant_permits(&self) {
         if let Some(capacity) = &self.capacity {
@@ -322,14 +314,8 @@ impl Shared {
             self.idle.recheck_all();
             self.keeper.recheck();
             // There may be no worker that does so when it leaves.
-            self.free_pending();
+            drop(self.pending.shut());
         }
-    }
-
-    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
-    /// are none.
-    fn free_pending(&self) {
-        drop(self.pending.shut());
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
@@ -361,7 +347,8 @@ impl Shared {
                 job.take_if_stale();
                 discard((job, view));
             });
-            self.free_pending();
+            // There are none. This frees what the list keeps for later ones.
+            drop(self.pending.shut());
         }
     }
 

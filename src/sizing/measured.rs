@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 use crate::crew::{Asleep, Measurement, Snapshot, WorkerMetrics, above_zero};
 use crate::keeper::{KeeperJob, PAUSE, Previous, SizingState};
 use crate::observe::Event;
+use crate::report::Wait;
 use crate::sched::{Growing, Notifier, Shared, enable_extra};
 use crate::sync::Ordering;
 use crate::sync::probe::{ThreadId, ThreadState};
@@ -295,8 +296,8 @@ fn probe(busy: &[Arc<WorkerMetrics>], number: usize, elapsed: Duration) -> (f64,
             match thread.state() {
                 Some(ThreadState::Awake) => awake += weight,
                 None if has_run => awake += weight,
-                Some(ThreadState::AsleepOnThread) => on[0] += weight,
-                Some(ThreadState::AsleepOnDisk) => on[1] += weight,
+                Some(ThreadState::Asleep(Some(Wait::Thread))) => on[0] += weight,
+                Some(ThreadState::Asleep(Some(Wait::Disk))) => on[1] += weight,
                 _ => {}
             }
         }

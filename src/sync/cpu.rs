@@ -35,32 +35,25 @@ pub(crate) fn count_cpus() -> usize {
     reason = "the standard library does not tell on which CPUs another thread may run"
 )]
 fn count_as_main_thread() -> Option<usize> {
+    use std::process;
     use std::sync::Arc;
-    use std::{mem, process};
 
+    use crate::sync::inherit::{affinity_of, set_affinity};
     use crate::sync::start_thread;
 
-    let affinity_of = |thread| {
-        // SAFETY: it is an array of integers, for which zero is valid.
-        let mut cpus: libc::cpu_set_t = unsafe { mem::zeroed() };
-        // SAFETY: the pointer is valid for writes of this size during the call.
-        let failed = unsafe { libc::sched_getaffinity(thread, size_of_val(&cpus), &raw mut cpus) };
-        // SAFETY: it only reads the set.
-        let count = unsafe { libc::CPU_COUNT(&cpus) };
-        (failed == 0).then_some((cpus, count))
-    };
-    // The main thread has the number of the process, and zero stands for the calling thread.
-    let (main, count) = libc::pid_t::try_from(process::id()).ok().and_then(affinity_of)?;
-    if affinity_of(0).is_none_or(|(_, own)| own >= count) {
+    // SAFETY: it only reads the set.
+    let number_of = |cpus: &_| unsafe { libc::CPU_COUNT(cpus) };
+    // The main thread has the number of the process.
+    let main = libc::pid_t::try_from(process::id()).ok().and_then(affinity_of)?;
+    let count = number_of(&main);
+    if affinity_of(0).is_none_or(|own| number_of(&own) >= count) {
         return None;
     }
     // On a thread of its own: the caller stays where it is pinned.
     let counted = Arc::new(Counter::default());
     let there = Arc::clone(&counted);
     let count_there = move || {
-        // If the system refuses, the thread keeps the caller's affinity.
-        // SAFETY: the pointer is valid for reads of this size during the call.
-        let _ = unsafe { libc::sched_setaffinity(0, size_of_val(&main), &raw const main) };
+        set_affinity(&main);
         there.raise(num_cpus::get());
     };
     let thread = start_thread("elastipool-cpus".into(), None, Box::new(count_there));

@@ -14,7 +14,7 @@ mod system {
 
     use std::ffi::CString;
     use std::mem::MaybeUninit;
-    use std::ptr;
+    use std::{mem, ptr};
 
     /// What the threads of a pool inherit. `None`: the system does not tell, so it is not changed.
     #[derive(Clone, Copy)]
@@ -23,15 +23,19 @@ mod system {
         blocked: Option<libc::sigset_t>,
     }
 
-    /// Returns the CPUs that the calling thread may run on.
-    fn cpus() -> Option<libc::cpu_set_t> {
-        let mut cpus = MaybeUninit::<libc::cpu_set_t>::zeroed();
-        // SAFETY: the pointer is valid for writes of this size during the call. Zero stands for the
-        // calling thread.
-        let failed =
-            unsafe { libc::sched_getaffinity(0, size_of_val(&cpus), cpus.as_mut_ptr()) } != 0;
+    /// Returns the CPUs that a thread may run on. Zero stands for the calling thread.
+    pub(crate) fn affinity_of(thread: libc::pid_t) -> Option<libc::cpu_set_t> {
         // SAFETY: it is an array of integers, for which zero is valid.
-        (!failed).then(|| unsafe { cpus.assume_init() })
+        let mut cpus: libc::cpu_set_t = unsafe { mem::zeroed() };
+        // SAFETY: the pointer is valid for writes of this size during the call.
+        let failed = unsafe { libc::sched_getaffinity(thread, size_of_val(&cpus), &raw mut cpus) };
+        (failed == 0).then_some(cpus)
+    }
+
+    /// Lets the calling thread run on these CPUs only. If the system refuses, it keeps its own.
+    pub(crate) fn set_affinity(cpus: &libc::cpu_set_t) {
+        // SAFETY: the pointer is valid for reads of this size during the call.
+        unsafe { libc::sched_setaffinity(0, size_of_val(cpus), cpus) };
     }
 
     impl Inherited {
@@ -45,7 +49,7 @@ mod system {
             };
             // SAFETY: the call has succeeded, so it has written the set.
             let blocked = (failed == 0).then(|| unsafe { blocked.assume_init() });
-            Inherited { cpus: cpus(), blocked }
+            Inherited { cpus: affinity_of(0), blocked }
         }
 
         /// Gives it to the calling thread, a new one of the pool.
@@ -57,11 +61,9 @@ mod system {
             // Not where they are the same: a set that a thread has asked for does not grow with
             // that of its control group. SAFETY: it only reads the sets.
             let differ = |now: &libc::cpu_set_t, then| !unsafe { libc::CPU_EQUAL(now, then) };
-            if let (Some(now), Some(then)) = (&cpus(), &self.cpus) {
+            if let (Some(now), Some(then)) = (&affinity_of(0), &self.cpus) {
                 if differ(now, then) {
-                    // If the system refuses, the thread keeps the CPUs of its starter.
-                    // SAFETY: the pointer is valid for reads of this size during the call.
-                    unsafe { libc::sched_setaffinity(0, size_of_val(then), then) };
+                    set_affinity(then);
                 }
             }
         }
@@ -92,6 +94,8 @@ mod system {
 }
 
 pub(crate) use system::Inherited;
+#[cfg(all(target_os = "linux", not(any(elastipool_loom, miri))))]
+pub(super) use system::{affinity_of, set_affinity};
 
 /// If the system would cut the name `{pool}-{index}` of the calling thread, makes it cut the pool's
 /// name instead of the index. Only the system sees that: the thread keeps its whole name for panics

@@ -80,22 +80,18 @@ impl<T> UnsafeCell<T> {
     }
 }
 
-/// Returns the value of an atomic that no other thread has access to any more.
-#[cfg(not(elastipool_loom))]
+/// Returns the value of an atomic that no other thread has access to any more. A model does not track
+/// the reference counts that order this after all other accesses. A read-modify-write returns the
+/// latest value there.
 macro_rules! latest {
-    ($atomic:expr) => {
-        *$atomic.get_mut()
-    };
-}
-
-/// A model does not track the reference counts that order this after all other accesses. A
-/// read-modify-write returns the latest value there.
-#[cfg(elastipool_loom)]
-macro_rules! latest {
-    // AcqRel: stands in for the order that the reference counts give.
-    ($atomic:expr) => {
-        $atomic.fetch_add(0, $crate::sync::Ordering::AcqRel)
-    };
+    ($atomic:expr) => {{
+        #[cfg(not(elastipool_loom))]
+        let latest = *$atomic.get_mut();
+        // AcqRel: stands in for the order that the reference counts give.
+        #[cfg(elastipool_loom)]
+        let latest = $atomic.fetch_add(0, $crate::sync::Ordering::AcqRel);
+        latest
+    }};
 }
 
 pub(crate) use latest;

@@ -5,23 +5,16 @@
 //! or a debugger. Any thread may ask about another one of its process. An answer about a thread
 //! that has exited is `None`, or that of a thread with its number.
 
+use crate::report::Wait;
 use crate::sync::Counter;
 
 /// What a thread does.
-#[allow(dead_code, reason = "not every system tells each of them")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadState {
     /// It runs, or waits for a CPU.
     Awake,
-    /// It sleeps until another thread of the process wakes it: in a lock, a channel, a condition
-    /// variable.
-    AsleepOnThread,
-    /// It sleeps in the queue of a disk.
-    AsleepOnDisk,
-    /// It sleeps for anything else, such as a timer, a socket or a process.
-    AsleepOutside,
-    /// It sleeps, and the system does not tell what for.
-    Asleep,
+    /// It sleeps. `None`: the system does not tell what for.
+    Asleep(Option<Wait>),
 }
 
 /// The thread that was named last by [`set_current`](Self::set_current). Only probes read it, so
@@ -66,7 +59,7 @@ mod system {
     use std::io::Read;
     use std::mem::MaybeUninit;
 
-    use super::ThreadState;
+    use super::{ThreadState, Wait};
 
     #[allow(
         unsafe_code,
@@ -158,10 +151,10 @@ mod system {
             Some((_, None)) => return Some(ThreadState::Awake),
             Some(((of_threads, of_disks), Some(call))) => {
                 if of_threads.contains(&call) {
-                    return Some(ThreadState::AsleepOnThread);
+                    return Some(ThreadState::Asleep(Some(Wait::Thread)));
                 }
                 if !of_disks.contains(&call) {
-                    return Some(ThreadState::AsleepOutside);
+                    return Some(ThreadState::Asleep(Some(Wait::Outside)));
                 }
             }
             None => {}
@@ -170,9 +163,9 @@ mod system {
         let stat = read(number, "stat")?;
         let end_of_name = stat.iter().rposition(|&byte| byte == b')')?;
         Some(match (stat.get(end_of_name + 2)?, call) {
-            (b'S' | b'D', None) => ThreadState::Asleep,
-            (b'S', _) => ThreadState::AsleepOutside,
-            (b'D', _) => ThreadState::AsleepOnDisk,
+            (b'S' | b'D', None) => ThreadState::Asleep(None),
+            (b'S', _) => ThreadState::Asleep(Some(Wait::Outside)),
+            (b'D', _) => ThreadState::Asleep(Some(Wait::Disk)),
             _ => ThreadState::Awake,
         })
     }
@@ -230,48 +223,31 @@ mod system {
 
     pub(super) fn state(port: usize) -> Option<ThreadState> {
         Some(match info(port)?.run_state {
-            libc::TH_STATE_WAITING | libc::TH_STATE_UNINTERRUPTIBLE => ThreadState::Asleep,
+            libc::TH_STATE_WAITING | libc::TH_STATE_UNINTERRUPTIBLE => ThreadState::Asleep(None),
             _ => ThreadState::Awake,
         })
     }
 }
 
-/// In a model the time of a tick never passes, and every thread sleeps then.
-#[cfg(elastipool_loom)]
-mod system {
-    use super::ThreadState;
-
-    pub(super) fn current() -> usize {
-        1
-    }
-
-    pub(super) fn cpu_nanos(_: usize) -> Option<u64> {
-        Some(0)
-    }
-
-    pub(super) fn state(_: usize) -> Option<ThreadState> {
-        Some(ThreadState::Asleep)
-    }
-}
-
-#[cfg(not(any(
-    all(any(target_os = "linux", target_os = "android"), not(miri)),
-    all(target_vendor = "apple", not(miri)),
-    elastipool_loom
+/// Other systems tell nothing. In a model the time of a tick never passes, and every thread sleeps
+/// then.
+#[cfg(not(all(
+    any(target_os = "linux", target_os = "android", target_vendor = "apple"),
+    not(any(elastipool_loom, miri))
 )))]
 mod system {
     use super::ThreadState;
 
     pub(super) fn current() -> usize {
-        0
+        usize::from(cfg!(elastipool_loom))
     }
 
     pub(super) fn cpu_nanos(_: usize) -> Option<u64> {
-        None
+        cfg!(elastipool_loom).then_some(0)
     }
 
     pub(super) fn state(_: usize) -> Option<ThreadState> {
-        None
+        cfg!(elastipool_loom).then_some(ThreadState::Asleep(None))
     }
 }
 
@@ -282,7 +258,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use super::{ThreadId, ThreadState};
+    use super::{ThreadId, ThreadState, Wait};
 
     fn tells() -> bool {
         cfg!(all(any(target_os = "linux", target_vendor = "apple"), not(miri)))
@@ -354,19 +330,19 @@ mod tests {
         let held = lock.lock().unwrap();
         let wanted = Arc::clone(&lock);
         let (locks, locking) = named(move || drop(wanted.lock().unwrap()));
-        asleep(&locks, ThreadState::AsleepOnThread);
+        asleep(&locks, ThreadState::Asleep(Some(Wait::Thread)));
         drop(held);
         let pair = Arc::new((Mutex::new(false), Condvar::new()));
         let waited = Arc::clone(&pair);
         let (waits, waiting) = named(move || {
             drop(waited.1.wait_while(waited.0.lock().unwrap(), |is_set| !*is_set).unwrap());
         });
-        asleep(&waits, ThreadState::AsleepOnThread);
+        asleep(&waits, ThreadState::Asleep(Some(Wait::Thread)));
         *pair.0.lock().unwrap() = true;
         pair.1.notify_all();
         let (mut socket, peer) = UnixStream::pair().unwrap();
         let (reads, reading) = named(move || assert_eq!(socket.read(&mut [0]).unwrap(), 0));
-        asleep(&reads, ThreadState::AsleepOutside);
+        asleep(&reads, ThreadState::Asleep(Some(Wait::Outside)));
         drop(peer);
         let (stop, stopped) = mpsc::channel::<()>();
         let (sleeps, sleeping) = named(move || {
@@ -374,7 +350,7 @@ mod tests {
                 thread::sleep(Duration::from_millis(10));
             }
         });
-        asleep(&sleeps, ThreadState::AsleepOutside);
+        asleep(&sleeps, ThreadState::Asleep(Some(Wait::Outside)));
         drop(stop);
         [locking, waiting, reading, sleeping].into_iter().for_each(|thread| thread.join().unwrap());
     }

@@ -70,10 +70,7 @@ impl<R> Methods<R> {
 
 impl<R: 'static> Closure<R> {
     /// Stores a closure.
-    pub(crate) fn new<F>(closure: F) -> Self
-    where
-        F: FnOnce() -> R + Send + 'static,
-    {
+    pub(crate) fn new<F: FnOnce() -> R + Send + 'static>(closure: F) -> Self {
         // Not by `new_borrowing`: an unoptimised build copies the closure in each function that it
         // passes through.
         if const { fits::<F>() } {
@@ -88,10 +85,7 @@ impl<R: 'static> Closure<R> {
     ///
     /// # Safety
     /// The result is called or dropped before any borrow of `closure` ends.
-    pub(crate) unsafe fn new_borrowing<F>(closure: F) -> Self
-    where
-        F: FnOnce() -> R + Send,
-    {
+    pub(crate) unsafe fn new_borrowing<F: FnOnce() -> R + Send>(closure: F) -> Self {
         if const { fits::<F>() } {
             Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
         } else {
@@ -102,10 +96,7 @@ impl<R: 'static> Closure<R> {
 
     /// Stores a closure that may panic. What contains the panic is compiled once, not for each type
     /// of closure.
-    pub(crate) fn contained<F>(closure: F) -> Self
-    where
-        F: FnOnce() + Send + 'static,
-    {
+    pub(crate) fn contained<F: FnOnce() + Send + 'static>(closure: F) -> Self {
         if const { fits::<F>() } {
             Closure { space: store(closure), methods: &const { Methods::of_contained::<F>() } }
         } else {

@@ -21,6 +21,13 @@ thread_local! {
     /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals
     /// can still read it.
     static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
+
+    /// `None` for a thread outside of pools that runs no scope's tasks.
+    static STACK: Cell<Option<Stack>> = Cell::new(None);
+
+    /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is
+    /// inside an executor of that crate already.
+    static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
 }
 
 /// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not
@@ -78,11 +85,6 @@ struct Stack {
     len: usize,
     /// The size of the whole stack. `None` if it is not known.
     size: Option<usize>,
-}
-
-thread_local! {
-    /// `None` for a thread outside of pools that runs no scope's tasks.
-    static STACK: Cell<Option<Stack>> = Cell::new(None);
 }
 
 impl Stack {
@@ -167,12 +169,6 @@ pub(crate) fn nest<R>(f: impl FnOnce() -> R) -> R {
 pub(crate) fn may_nest() -> bool {
     let has_room = || STACK.try_with(|stack| stack.get().is_none_or(Stack::has_room));
     !thread::panicking() && !is_in_foreign_executor() && has_room().unwrap_or(true)
-}
-
-thread_local! {
-    /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is
-    /// inside an executor of that crate already.
-    static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
 }
 
 fn replace_entered(entered: Option<Enter>) -> Option<Enter> {

@@ -63,7 +63,9 @@ impl Worker {
     pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
-        self.shared.grant_before_rest();
+        if let Some(capacity) = &self.shared.capacity {
+            capacity.grant_before_rest(&self.shared.sizes);
+        }
         self.context.rest();
         let owed = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
         let owed = owed.and(self.end_search()).and(freed);

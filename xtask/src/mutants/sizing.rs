@@ -68,10 +68,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
         Unit("sizing::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
-        "Some((_, None)) => return Some(ThreadState::Awake)," => "Some((_, None)) => return Some(ThreadState::AsleepOutside),",
+        "Some((_, None)) => return Some(ThreadState::Awake)," => "Some((_, None)) => return Some(ThreadState::Asleep(Some(Wait::Outside))),",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");
     "measured: no thread sleeps", "src/sync/probe.rs",
-        "return Some(ThreadState::AsleepOnThread);" => "return Some(ThreadState::Awake);",
+        "return Some(ThreadState::Asleep(Some(Wait::Thread)));" => "return Some(ThreadState::Awake);",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_wait_for_each_other");
     "measured: a lock is as a socket", "src/sync/probe.rs",
         "&[libc::SYS_futex, 422, 449]" => "&[422, 449]",

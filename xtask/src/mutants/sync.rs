@@ -31,7 +31,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "spin: a spin does not give way", "src/sync/spin.rs",
         " && !Waking::is_any_here()" => "", Unit("spin::tests::a_spin_gives_way");
     "CPUs: a pinned main thread decides", "src/sync/cpu.rs",
-        "is_none_or(|(_, own)| own >= count)" => "is_none_or(|(_, own)| own == count)", Test("workers", "a_pinned_main_thread");
+        "is_none_or(|own| number_of(&own) >= count)" => "is_none_or(|own| number_of(&own) == count)", Test("workers", "a_pinned_main_thread");
     "CPUs: a pinned thread decides", "src/sync/cpu.rs",
         "count_as_main_thread().unwrap_or_else(num_cpus::get)" => "num_cpus::get()", Test("workers", "a_pinned_thread_does_not");
     "spin: the system does not tell the CPU", "src/sync/cpu.rs",
