@@ -314,8 +314,14 @@ impl Shared {
             self.idle.recheck_all();
             self.keeper.recheck();
             // There may be no worker that does so when it leaves.
-            drop(self.pending.shut());
+            self.free_pending();
         }
+    }
+
+    /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
+    /// are none.
+    fn free_pending(&self) {
+        drop(self.pending.shut());
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.
@@ -347,8 +353,7 @@ impl Shared {
                 job.take_if_stale();
                 discard((job, view));
             });
-            // There are none. This frees what the list keeps for later ones.
-            drop(self.pending.shut());
+            self.free_pending();
         }
     }
 

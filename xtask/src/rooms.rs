@@ -16,7 +16,7 @@ use crate::root;
 /// The rooms and the files of plain data, from the lowest to the highest. All other modules are
 /// public, and stand above them.
 pub(crate) const ROOMS: [&str; 19] = [
-    "sync", "error", "growth", "priority", "stats", "report", "queue", "task", "waker", "crew",
+    "stats", "report", "sync", "error", "growth", "priority", "queue", "task", "waker", "crew",
     "thread", "flight", "keeper", "observe", "views", "sched", "sizing", "submit", "wait",
 ];
 
@@ -24,13 +24,11 @@ pub(crate) const ROOMS: [&str; 19] = [
 const BEHIND: [&str; 5] = ["queue", "crew", "flight", "keeper", "observe"];
 
 /// A public module that names such a room nevertheless, and why.
-const EXCEPTIONS: [(&str, &str, &str); 7] = [
+const EXCEPTIONS: [(&str, &str, &str); 5] = [
     ("builder.rs", "crew", "checks the sizes, and makes what the pool begins with"),
     ("builder.rs", "observe", "fills in the hooks, and what reports stalls"),
     ("control.rs", "crew", "publishes the largest size"),
     ("group/state.rs", "keeper", "implements what the keeper calls when a deadline has passed"),
-    ("integrations/metrics.rs", "observe", "is an observer"),
-    ("integrations/tracing.rs", "observe", "is an observer"),
     ("pool.rs", "crew", "hands the sizes on"),
 ];
 

@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            return self.panic_unless_unwinding(\"terminated\");\n"
         => "", Test("async_code", "must_not_await");
     "terminated: a close is not noticed", "src/sched/shared.rs",
-        "            self.keeper.recheck();\n            // There may be no worker that does so when it leaves.\n            drop(self.pending.shut());\n"
-        => "            drop(self.pending.shut());\n", Model("closing::terminated_versus_close");
+        "            self.keeper.recheck();\n            // There may be no worker that does so when it leaves.\n            self.free_pending();\n"
+        => "            self.free_pending();\n", Model("closing::terminated_versus_close");
     "terminated: the end of a task without a worker is not noticed", "src/sched/shared.rs",
         "            // There may be no worker that does so when it leaves.\n            self.keeper.recheck();\n"
         => "", Test("async_code", "the_end_waits_for_a_task");
