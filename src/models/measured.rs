@@ -9,6 +9,7 @@ use super::stalled::{
     a_wait_that_the_pool_does_not_see, pass_time_until, the_last_look_versus_submit,
 };
 use super::{Gate, Relaxed, STARTS_KEEPER, builder, counting, explore, thread};
+use crate::crew::MustLook;
 use crate::sync::Ordering;
 use crate::{Growth, ThreadPool};
 
