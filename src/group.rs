@@ -29,6 +29,7 @@ pub use self::error::GroupError;
 use self::state::{GroupState, Inner};
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
+use crate::task::unstarted::UnstartedList;
 
 /// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other
 /// tasks.
@@ -139,7 +140,7 @@ impl ThreadPool {
             route: self.owned_route(),
             _view: self.view.clone(),
             state: Mutex::new(GroupState::new()),
-            unstarted: Arc::default(),
+            unstarted: UnstartedList::new(),
         };
         TaskGroup { inner: Arc::new(inner) }
     }

@@ -244,7 +244,7 @@ impl<T> FusedFuture for JoinHandle<T> {
 
 /// The result of a task, given what came through its channel. In one match: each step of a chain of
 /// calls would copy the value.
-#[inline(always)]
+#[inline]
 fn open<T>(
     received: Result<Result<T, Payload>, oneshot::Canceled>,
     expiry: Option<&Arc<Expiry>>,

@@ -97,7 +97,7 @@ fn take_list(queue: ScopeQueue) -> Arc<UnstartedList> {
         let index = of_queue.or_else(|| lists.iter().position(|(_, kept)| !kept.has_surplus()))?;
         Some(lists.remove(index).1)
     });
-    kept.ok().flatten().unwrap_or_default()
+    kept.ok().flatten().unwrap_or_else(UnstartedList::new)
 }
 
 /// Keeps the list of a scope that has ended.

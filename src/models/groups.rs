@@ -105,7 +105,7 @@ fn a_scope_after_another_one() {
 #[test]
 fn two_tasks_rely_on_one_entry() {
     explore(2, || {
-        let list = Arc::<UnstartedList>::default();
+        let list = UnstartedList::new();
         let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
         let (task, _) = list.claim(id, |_| None).expect("it has not been started");
         task.run();

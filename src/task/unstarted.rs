@@ -45,19 +45,16 @@ use crate::task::paged::Paged;
 pub(crate) const KEPT_TASKS: usize = 64;
 
 /// See the [module's documentation](self).
-#[derive(Default)]
 pub(crate) struct UnstartedList {
     state: Mutex<ListState>,
 }
 
 /// `repr(C)` for speed alone: the end of most tasks touches the first fields only.
-#[derive(Default)]
 #[repr(C)]
 struct ListState {
     /// The oldest in front.
     tasks: VecDeque<StoredTask>,
-    /// How many tasks were added: the newest one's number.
-    added: u64,
+    next_id: TaskId,
     /// The number of entries in the queue, less that of the tasks.
     surplus: usize,
     /// The number of tasks that other threads than the scope's have taken, and that have not ended;
@@ -249,6 +246,23 @@ impl TakenTask<'_> {
 }
 
 impl UnstartedList {
+    pub(crate) fn new() -> Arc<Self> {
+        let state = ListState {
+            tasks: VecDeque::new(),
+            next_id: TaskId::MIN,
+            surplus: 0,
+            running: 0,
+            is_body_over: false,
+            has_failed: false,
+            pending: Paged::default(),
+            is_cancelled: false,
+            cancelled: Vec::new(),
+            waiter: None,
+            record: ScopeRecord::default(),
+        };
+        Arc::new(UnstartedList { state: Mutex::new(state) })
+    }
+
     /// Whether the queue has more entries than there are tasks.
     pub(crate) fn has_surplus(&self) -> bool {
         self.state.lock().surplus > 0
@@ -324,8 +338,8 @@ impl UnstartedList {
     /// task.
     pub(crate) fn add(self: &Arc<Self>, job: Job, reporter: Reporter) -> (Option<Job>, TaskId) {
         let mut state = self.state.lock();
-        state.added = state.added.wrapping_add(1);
-        let id = TaskId::new(state.added).expect("no scope has 2^64 tasks");
+        let id = state.next_id;
+        state.next_id = id.checked_add(1).expect("no scope has 2^64 tasks");
         state.tasks.push_back(StoredTask { id, reporter, job });
         if let Some(rest) = state.surplus.checked_sub(1) {
             state.surplus = rest;
@@ -558,7 +572,7 @@ mod tests {
 
     #[test]
     fn each_task_is_started_once_from_either_end() {
-        let unstarted = Arc::<UnstartedList>::default();
+        let unstarted = UnstartedList::new();
         let written = Arc::new(AtomicUsize::new(0));
         let mut entries = Vec::new();
         let mut ids = Vec::new();
@@ -588,7 +602,7 @@ mod tests {
 
     #[test]
     fn the_entries_of_cancelled_tasks_are_left_over() {
-        let list = Arc::<UnstartedList>::default();
+        let list = UnstartedList::new();
         let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
         assert!(
@@ -612,7 +626,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_dropped() {
-        let list = Arc::<UnstartedList>::default();
+        let list = UnstartedList::new();
         let mut queue = vec![add(&list).0, add(&list).0];
         while let Claim::Task(task, entry) = list.claim_newest(|| true, |_| queue.pop()) {
             assert_eq!(entry, Entry::TakenBack);
@@ -623,7 +637,7 @@ mod tests {
 
     #[test]
     fn a_large_list_gives_its_memory_back() {
-        let list = Arc::<UnstartedList>::default();
+        let list = UnstartedList::new();
         let mut queue: Vec<_> = (0..10 * KEPT_TASKS).map(|_| add(&list).0).collect();
         while let Claim::Task(task, _) = list.claim_newest(|| true, |_| queue.pop()) {
             task.run();
@@ -633,7 +647,7 @@ mod tests {
 
     #[test]
     fn a_task_relies_on_an_entry_that_is_left_over() {
-        let list = Arc::<UnstartedList>::default();
+        let list = UnstartedList::new();
         let [first, second] = [(); 2].map(|()| add(&list));
         for _ in 0..2 {
             let Claim::Task(task, Entry::Stale) = list.claim_newest(|| true, stale) else {
@@ -657,7 +671,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_was_taken_back_is_not_skipped() {
-        let [one, other] = [(); 2].map(|()| Arc::<UnstartedList>::default());
+        let [one, other] = [(); 2].map(|()| UnstartedList::new());
         let mut queue = vec![add(&one).0, add(&other).0, add(&one).0, add(&one).0];
         // As a worker does with its local queue.
         let mut claim = |list: &UnstartedList| {
