@@ -111,8 +111,13 @@ impl<T> Mailbox<T> {
     }
 
     fn receive(&mut self, expiry: Option<&Arc<Expiry>>) -> Option<Result<T, JoinError>> {
-        let received = self.receiver.as_mut()?.try_recv().transpose()?;
-        Some(open(received, expiry))
+        // In one match: each step of a chain of calls would copy the value.
+        Some(match self.receiver.as_mut()?.try_recv() {
+            Ok(None) => return None,
+            Ok(Some(Ok(value))) => Ok(value),
+            Ok(Some(Err(payload))) => Err(JoinError::panicked(payload)),
+            Err(oneshot::Canceled) => Err(without_result(expiry)),
+        })
     }
 
     fn is_taken(&self) -> bool {
@@ -222,7 +227,13 @@ impl<T> Future for JoinHandle<T> {
         let expiry = this.origin.expiry();
         let polled = match mailbox.delivered.take() {
             Some(result) => Poll::Ready(*result),
-            None => Pin::new(receiver).poll(context).map(|received| open(received, expiry)),
+            // In one match, as in `Mailbox::receive`.
+            None => match Pin::new(receiver).poll(context) {
+                Poll::Pending => Poll::Pending,
+                Poll::Ready(Ok(Ok(value))) => Poll::Ready(Ok(value)),
+                Poll::Ready(Ok(Err(payload))) => Poll::Ready(Err(JoinError::panicked(payload))),
+                Poll::Ready(Err(oneshot::Canceled)) => Poll::Ready(Err(without_result(expiry))),
+            },
         };
         if polled.is_ready() {
             mailbox.receiver = None;
@@ -242,19 +253,10 @@ impl<T> FusedFuture for JoinHandle<T> {
     }
 }
 
-/// The result of a task, given what came through its channel. In one match: each step of a chain of
-/// calls would copy the value.
-#[inline]
-fn open<T>(
-    received: Result<Result<T, Payload>, oneshot::Canceled>,
-    expiry: Option<&Arc<Expiry>>,
-) -> Result<T, JoinError> {
-    match received {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(payload)) => Err(JoinError::panicked(payload)),
-        Err(_) if expiry.is_some_and(|expiry| expiry.is_expired()) => Err(JoinError::expired()),
-        Err(oneshot::Canceled) => Err(JoinError::cancelled()),
-    }
+/// Why a task ended without a result.
+fn without_result(expiry: Option<&Arc<Expiry>>) -> JoinError {
+    let is_expired = expiry.is_some_and(|expiry| expiry.is_expired());
+    if is_expired { JoinError::expired() } else { JoinError::cancelled() }
 }
 
 impl<T> fmt::Debug for JoinHandle<T> {
