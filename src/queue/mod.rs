@@ -157,6 +157,15 @@ struct Node<T> {
     requests: CachePadded<Counter>,
 }
 
+impl<T> Node<T> {
+    /// Not inlined: it is rare.
+    #[inline(never)]
+    fn steal_one(&self, kind: Kind) -> Option<T> {
+        let stealer = &self.stealers[kind as usize];
+        retry_while_contended(|| stealer.steal(1, |_| unreachable!("one item has no rest")))
+    }
+}
+
 impl<T> Queue<T> {
     pub(crate) fn new() -> Self {
         Queue {
@@ -181,12 +190,8 @@ impl<T> Queue<T> {
     /// pops from the first local queue with an item.
     pub(crate) fn pop(&self) -> Option<T> {
         let injected = |kind| self.injectors[kind as usize].pop();
-        let steal = |stealer: &Stealer<T>| {
-            retry_while_contended(|| stealer.steal(1, |_| unreachable!("one item has no rest")))
-        };
-        let local = |node: &Arc<Node<T>>| {
-            Kind::ALL.into_iter().find_map(|kind| steal(&node.stealers[kind as usize]))
-        };
+        let local =
+            |node: &Arc<Node<T>>| Kind::ALL.into_iter().find_map(|kind| node.steal_one(kind));
         Kind::ALL.into_iter().find_map(injected).or_else(|| self.nodes().find_map(local))
     }
 
@@ -261,11 +266,9 @@ impl<T> Queue<T> {
     /// injector. The caller looks: they are in no queue for a moment. (A shutdown that misses one
     /// has cancelled it before, race 24.)
     pub(crate) fn share_woken_of(&self, place: usize) {
-        let of_kind = Kind::Woken as usize;
         for node in self.nodes().skip(place).take(1) {
-            let steal = || node.stealers[of_kind].steal(1, |_| unreachable!("one has no rest"));
-            let stolen = iter::from_fn(|| retry_while_contended(steal));
-            stolen.for_each(|item| self.injectors[of_kind].push(item));
+            let stolen = iter::from_fn(|| node.steal_one(Kind::Woken));
+            stolen.for_each(|item| self.injectors[Kind::Woken as usize].push(item));
         }
     }
 
