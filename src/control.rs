@@ -445,7 +445,11 @@ impl ThreadPool {
     /// To wait until what runs has ended, call [`join_running`](Self::join_running) next.
     #[doc(alias("suspend", "halt"))]
     pub fn pause(&self) {
-        self.shared().set_paused(self.view.as_deref(), true);
+        let route = self.route();
+        route.shared.expect_views();
+        // Race 10: looked at under the lock, which a closer takes to resume after it has closed.
+        // All that was accepted must run.
+        route.shared.set_paused(route.view_id(), || !self.is_closed());
     }
 
     /// Resumes the handle's view after a [`pause`](Self::pause): its queued tasks start at once.
@@ -462,7 +466,7 @@ impl ThreadPool {
     /// ```
     #[doc(alias = "unpause")]
     pub fn resume(&self) {
-        self.shared().set_paused(self.view.as_deref(), false);
+        self.shared().set_paused(self.route().view_id(), || false);
     }
 
     /// Returns whether the handle's view is [paused](Self::pause).

@@ -46,34 +46,28 @@ impl Shared {
         Ok(())
     }
 
-    /// Pauses or resumes a view, or the default one. Does not pause what is closed: all that it has
-    /// accepted must run.
-    pub(crate) fn set_paused(self: &Arc<Self>, view: Option<&ViewCore>, is_paused: bool) {
-        if is_paused {
-            self.expect_views();
-        }
-        let id = view.map_or(DEFAULT_VIEW, |view| view.id);
-        // Race 10: looked at under the lock, which a closer takes to resume after it has closed.
-        let is_closed =
-            || self.in_flight.is_closed() || view.is_some_and(|view| view.in_flight.is_closed());
-        let changed = self.change_view(id, |terms| terms.is_paused = is_paused && !is_closed());
+    /// Pauses or resumes a view. `is_paused` is called under the policy's lock.
+    pub(crate) fn set_paused(self: &Arc<Self>, id: ViewId, is_paused: impl FnOnce() -> bool) {
+        let changed = self.change_view(id, |terms| terms.is_paused = is_paused());
         debug_assert!(changed.is_ok(), "every view can be paused and resumed");
     }
 
     /// Resumes all views of a pool that was closed.
     pub(crate) fn resume_all(self: &Arc<Self>) {
-        if let Some(owed) = self.policy.resume_all() {
-            owed.look(self);
-        }
+        self.policy.paused().into_iter().for_each(|id| self.set_paused(id, || false));
     }
 
     /// Whether tasks wait in the queue until their view is resumed: tasks of one view, or of any.
     pub(crate) fn has_paused_work(&self, view: Option<&ViewCore>) -> bool {
-        let id = view.map(|view| view.id);
-        let paused = || self.policy.paused_len(id, || self.queue.len());
-        if !self.policy.is_used() || paused() == 0 {
+        let mut ids = self.policy.paused();
+        ids.retain(|id| view.is_none_or(|view| view.id == *id));
+        if ids.is_empty() {
             return false;
         }
+        let len = |id: &ViewId| {
+            let in_queues = if *id == DEFAULT_VIEW { self.queue.len() } else { 0 };
+            in_queues + self.policy.len(Some(*id))
+        };
         // The stale entries first: of each that is dropped meanwhile, the second number is lower.
         // All of them may be in these queues.
         let mut sums = match view {
@@ -82,25 +76,18 @@ impl Shared {
         };
         let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
         others.lock().add_to(&mut sums);
-        paused() > sums.stale()
+        ids.iter().map(len).sum::<usize>() > sums.stale()
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that
     /// may have no more workers are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
-        let is_queued = || !self.queue.is_empty();
-        if !self.policy.is_used() {
-            return is_queued();
-        }
-        self.policy.eligible(&|| usize::from(is_queued())) > 0
+        self.policy.eligible(usize::from(!self.queue.is_empty()), false) > 0
     }
 
     /// How many queued tasks could be taken now, if that many workers came.
     pub(crate) fn work_len(&self) -> usize {
-        if !self.policy.is_used() {
-            return self.queue.len();
-        }
-        self.policy.eligible(&|| self.queue.len())
+        self.policy.eligible(self.queue.len(), false)
     }
 
     /// How many entries are queued, of all views.
@@ -210,6 +197,6 @@ impl ViewPool for Shared {
 
     fn remove_view(self: Arc<Self>, id: ViewId) {
         // Race 15: its places are free for others.
-        self.policy.remove(&self.sizes, id).look(&self);
+        self.policy.remove(id).look(&self);
     }
 }

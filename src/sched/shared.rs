@@ -160,8 +160,6 @@ impl Shared {
         if let Some(tracker) = &config.hooks.tracker {
             observers.insert(0, tracker(pool, &keeper, &config.hooks));
         }
-        let policy = Policy::new(sizes.max());
-        policy.set_number(&sizes, sizes.number());
         let shared = Arc::new(Shared {
             in_flight: InFlight::default(),
             running: InFlight::default(),
@@ -177,7 +175,7 @@ impl Shared {
             config,
             // This is the thread that builds the pool.
             inherited: Inherited::of_current(),
-            policy,
+            policy: Policy::new(&sizes),
             sizes,
             counts: CachePadded::default(),
             idle: IdleList::default(),
@@ -327,7 +325,7 @@ impl Shared {
     /// Accepts no more tasks of a view. Its accepted tasks run.
     pub(crate) fn close_view(self: &Arc<Self>, view: &ViewCore) {
         view.in_flight.close();
-        self.set_paused(Some(view), false);
+        self.set_paused(view.id, || false);
         if let Some(capacity) = &self.capacity {
             // Race 10: after the change of the view's word.
             capacity.close(Some(view.id));

@@ -328,7 +328,7 @@ impl Worker {
         let queued = || usize::from(!shared.queue.is_empty());
         let held = context.place.take();
         let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
-        let (taken, has_more) = shared.policy.take(held, pop_default, &queued, begin);
+        let (taken, has_more) = shared.policy.take(held, pop_default, queued, begin);
         let taken = taken?;
         if taken.view.is_none() {
             self.passes = Gate::Open;

@@ -147,22 +147,17 @@ impl Shared {
     /// such a task waits for a permit or was rejected without one: with a capacity of 0 none is
     /// queued then.
     fn is_short_of_workers(&self) -> bool {
-        let has_task = || match self.policy.is_used() {
-            true => self.policy.may_become_eligible(&|| self.queue.len()),
-            false => !self.queue.is_empty(),
-        };
         self.capacity
             .as_ref()
             .is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))
             || self.sizing.has_rejected.get()
-            || has_task()
+            || self.policy.eligible(self.queue.len(), true) > 0
     }
 
     /// Whether one more task of one of these views could run if `max_size` workers might. If none
     /// could, a raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
-        let has_views = self.policy.is_used();
-        views.into_iter().any(|view| !has_views || self.policy.may_start_another(view))
+        views.into_iter().any(|view| self.policy.may_start_another(view))
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).

@@ -11,8 +11,8 @@
 //! others cost nothing.
 
 use std::collections::VecDeque;
+use std::iter;
 use std::mem;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
-use crate::sync::{AtomicBool, AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Counter, Mutex, Ordering};
 use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
@@ -61,20 +61,15 @@ impl Default for Terms {
 impl Terms {
     /// Returns an error if no view can have these.
     fn check(self) -> Result<(), BuildError> {
-        let Terms { weight, limit, reserve, queue_timeout, .. } = self;
-        if limit == 0 {
-            return Err(BuildError::ViewLimitZero);
+        match self {
+            Terms { limit: 0, .. } => Err(BuildError::ViewLimitZero),
+            Terms { weight: 0, .. } => Err(BuildError::ViewWeightZero),
+            Terms { limit, reserve, .. } if limit < reserve => {
+                Err(BuildError::ViewLimitBelowReserve { limit, reserve })
+            }
+            Terms { queue_timeout: Some(Duration::ZERO), .. } => Err(BuildError::QueueTimeoutZero),
+            _ => Ok(()),
         }
-        if weight == 0 {
-            return Err(BuildError::ViewWeightZero);
-        }
-        if limit < reserve {
-            return Err(BuildError::ViewLimitBelowReserve { limit, reserve });
-        }
-        if queue_timeout == Some(Duration::ZERO) {
-            return Err(BuildError::QueueTimeoutZero);
-        }
-        Ok(())
     }
 }
 
@@ -236,10 +231,14 @@ impl<T> PolicyState<T> {
         (limit - self.reserved).saturating_sub(self.shared)
     }
 
-    /// Views have that many workers reserved from now on.
-    fn set_reserved(&mut self, sizes: &Sizes, reserved: usize) {
+    /// Sets a view's reserve, beside those of `others`, unless they would leave no worker to tasks
+    /// without one.
+    fn reserve(&mut self, sizes: &Sizes, others: usize, own: usize) -> Result<(), BuildError> {
+        let reserved = others.saturating_add(own);
+        check_reserves(reserved, self.max_size)?;
         self.reserved = reserved;
         self.limit = sizes.set_number(sizes.number(), reserved);
+        Ok(())
     }
 
     /// Acquires a place, free or not.
@@ -273,12 +272,11 @@ impl<T> PolicyState<T> {
     /// Gives free places to the workers that wait for one (race 7), the oldest view first.
     fn admit_returning(&mut self) {
         for id in mem::take(&mut self.awaited) {
-            while let Some(view) = self.views.get(id.0).filter(|view| !view.returning.is_empty()) {
-                if !view.has_place(self.shared_left(self.max_size) > 0) {
+            while self.views.get(id.0).is_some_and(|view| !view.returning.is_empty()) {
+                if !self.try_acquire(id) {
                     self.awaited.push(id);
                     break;
                 }
-                self.acquire(id);
                 self.view_mut(id).returning.release_first();
             }
         }
@@ -318,11 +316,10 @@ impl<T> PolicyState<T> {
                 *best = Some((view.pass, id));
             }
         }
-        let passed = |index: &usize| self.levels[*index].passed;
-        let contenders = (0..best.len()).filter(|&index| best[index].is_some());
-        let due = contenders.filter(|index| passed(index) >= MAX_PASSED).max_by_key(passed);
-        let chosen = due.or_else(|| best.iter().position(Option::is_some))?;
-        let (_, id) = best[chosen]?;
+        // The highest one, unless others are due.
+        let due = |index: &usize| Some(self.levels[*index].passed).filter(|&it| it >= MAX_PASSED);
+        let contenders = (0..best.len()).rev().filter(|&index| best[index].is_some());
+        let (_, id) = best[contenders.max_by_key(due)?]?;
         Some((id, best.map(|best| best.is_some())))
     }
 
@@ -357,63 +354,31 @@ impl<T> PolicyState<T> {
 
     /// How many queued items could be taken if `limit` workers might run, and that many came.
     /// `queued` are those of the default view.
-    fn eligible(&self, limit: usize, queued: &dyn Fn() -> usize) -> usize {
+    fn eligible(&self, limit: usize, queued: usize) -> usize {
         let shared_left = self.shared_left(limit);
-        // Also without shared capacity a view may have places left of its reserve.
-        let may_start = |view: &&ViewState<T>| view.may_start(shared_left > 0);
-        let default = Some(self.view(DEFAULT_VIEW)).filter(may_start);
-        let others = self.busy.iter().map(|id| self.view(*id)).filter(may_start);
-        let others = others.map(|view| (view, view.len()));
         let (mut from_reserves, mut from_shared) = (0, 0);
-        for (view, len) in default.map(|view| (view, queued())).into_iter().chain(others) {
-            let may_start = len.min(view.terms.limit - view.places);
-            let from_reserve = may_start.min(view.terms.reserve.saturating_sub(view.places));
-            from_reserves += from_reserve;
-            from_shared += may_start - from_reserve;
+        let others = self.busy.iter().map(|id| self.view(*id)).map(|view| (view, view.len()));
+        for (view, len) in iter::once((self.view(DEFAULT_VIEW), queued)).chain(others) {
+            // Also without shared capacity a view may have places left of its reserve.
+            if view.may_start(shared_left > 0) {
+                let may_start = len.min(view.terms.limit - view.places);
+                let from_reserve = may_start.min(view.terms.reserve.saturating_sub(view.places));
+                from_reserves += from_reserve;
+                from_shared += may_start - from_reserve;
+            }
         }
         from_reserves + from_shared.min(shared_left)
     }
 }
 
-/// The state under its lock. The gate is set when this is dropped.
-struct Locked<'a, T> {
-    state: MutexGuard<'a, PolicyState<T>>,
-    gate: &'a AtomicUsize,
-}
-
-impl<T> Deref for Locked<'_, T> {
-    type Target = PolicyState<T>;
-
-    fn deref(&self) -> &PolicyState<T> {
-        &self.state
-    }
-}
-
-impl<T> DerefMut for Locked<'_, T> {
-    fn deref_mut(&mut self) -> &mut PolicyState<T> {
-        &mut self.state
-    }
-}
-
-impl<T> Drop for Locked<'_, T> {
-    fn drop(&mut self) {
-        let gate = self.state.gate();
-        // Mostly it is the same, and stays in the caches of the workers.
-        if mem::replace(&mut self.state.gate, gate) != gate {
-            // Release: what precedes a resume precedes the tasks that start beside the open gate.
-            self.gate.store(gate as usize, Ordering::Release);
-        }
-    }
-}
-
 impl<T> Policy<T> {
-    pub(crate) fn new(max_size: usize) -> Self {
+    pub(crate) fn new(sizes: &Sizes) -> Self {
         let mut views = Numbered::default();
         // It gets the number of `DEFAULT_VIEW`.
         views.push(ViewState::new(Terms::default()));
         let state = PolicyState {
-            max_size,
-            limit: max_size,
+            max_size: sizes.max(),
+            limit: sizes.limit(),
             gate: Gate::Unused,
             views,
             busy: Vec::new(),
@@ -427,8 +392,17 @@ impl<T> Policy<T> {
         Policy { state: Mutex::new(state), gate, is_used, version: Counter::default() }
     }
 
-    fn lock(&self) -> Locked<'_, T> {
-        Locked { state: self.state.lock(), gate: &self.gate }
+    /// Changes the state in a section of the lock, and sets the gate.
+    fn change_state<R>(&self, change: impl FnOnce(&mut PolicyState<T>) -> R) -> R {
+        let mut state = self.state.lock();
+        let result = change(&mut state);
+        let gate = state.gate();
+        // Mostly it is the same, and stays in the caches of the workers.
+        if mem::replace(&mut state.gate, gate) != gate {
+            // Release: what precedes a resume precedes the tasks that start beside the open gate.
+            self.gate.store(gate as usize, Ordering::Release);
+        }
+        result
     }
 
     /// Whether the gate is this one.
@@ -451,98 +425,76 @@ impl<T> Policy<T> {
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
         self.is_used.store(true, Ordering::Release);
-        let state = &mut self.lock().state;
-        if state.gate == Gate::Unused {
-            // The guard shuts or opens it.
-            state.gate = Gate::None;
-        }
+        self.change_state(|state| {
+            if state.gate == Gate::Unused {
+                // The section shuts or opens it.
+                state.gate = Gate::None;
+            }
+        });
     }
 
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
         terms.check()?;
-        let mut state = self.lock();
-        let reserved = state.reserved.saturating_add(terms.reserve);
-        check_reserves(reserved, state.max_size)?;
-        state.set_reserved(sizes, reserved);
-        Ok(ViewId(state.views.push(ViewState::new(terms))))
+        self.change_state(|state| {
+            state.reserve(sizes, state.reserved, terms.reserve)?;
+            Ok(ViewId(state.views.push(ViewState::new(terms))))
+        })
     }
 
     /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves
-    /// would leave no worker to the others. `None` if nothing is different.
+    /// would leave no worker to the others. `None` if nothing is different, or the view is gone.
     pub(crate) fn change(
         &self,
         sizes: &Sizes,
         id: ViewId,
         change: impl FnOnce(&mut Terms),
     ) -> Result<Option<MustLook>, BuildError> {
-        let mut locked = self.lock();
-        let state = &mut *locked;
-        let view = state.views.get_mut(id.0).expect("the caller holds the view");
-        let (before, mut terms) = (view.terms, view.terms);
-        change(&mut terms);
-        if terms == before {
-            return Ok(None);
-        }
-        terms.check()?;
-        let reserved = (state.reserved - before.reserve).saturating_add(terms.reserve);
-        check_reserves(reserved, state.max_size)?;
-        let level_before = &state.levels[view.level()];
-        view.terms = terms;
-        // What it was served ahead of the others, at its new weight and among the views of its new
-        // priority.
-        let ahead = view.pass.saturating_sub(level_before.pass) * before.weight as u128;
-        view.pass = state.levels[view.level()].pass + ahead / terms.weight as u128;
-        let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
-        state.shared = state.shared - shared(before) + shared(terms);
-        state.set_reserved(sizes, reserved);
-        state.admit_returning();
-        drop(locked);
-        self.version.increment();
-        Ok(Some(MustLook::owed()))
+        self.change_state(|state| {
+            let Some(view) = state.views.get(id.0) else { return Ok(None) };
+            let (before, mut terms) = (view.terms, view.terms);
+            change(&mut terms);
+            if terms == before {
+                return Ok(None);
+            }
+            terms.check()?;
+            state.reserve(sizes, state.reserved - before.reserve, terms.reserve)?;
+            let view = state.views.get_mut(id.0).expect("found before");
+            // What it was served ahead of the others, at its new weight and among the views of its
+            // new priority.
+            let ahead = view.pass.saturating_sub(state.levels[view.level()].pass);
+            view.terms = terms;
+            view.pass = state.levels[view.level()].pass
+                + ahead * before.weight as u128 / terms.weight as u128;
+            let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
+            state.shared = state.shared - shared(before) + shared(terms);
+            state.admit_returning();
+            self.version.increment();
+            Ok(Some(MustLook::owed()))
+        })
     }
 
-    /// Resumes all views. `None` if none was paused.
-    pub(crate) fn resume_all(&self) -> Option<MustLook> {
-        let mut state = self.lock();
-        let mut was_paused = false;
-        for (_, view) in state.views.iter_mut() {
-            was_paused |= mem::take(&mut view.terms.is_paused);
-        }
-        drop(state);
-        // A worker that spins looks again.
-        self.version.increment();
-        was_paused.then(MustLook::owed)
+    /// Returns the views that are paused.
+    pub(crate) fn paused(&self) -> Vec<ViewId> {
+        let state = self.state.lock();
+        let paused = state.views.iter().filter(|(_, view)| view.terms.is_paused);
+        paused.map(|(number, _)| ViewId(number)).collect()
     }
 
     pub(crate) fn terms(&self, id: ViewId) -> Terms {
         self.state.lock().view(id).terms
     }
 
-    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
-    /// default view.
-    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
-        let state = self.state.lock();
-        let views = state.views.iter().map(|(number, view)| (ViewId(number), view));
-        let paused =
-            views.filter(|(other, view)| view.terms.is_paused && id.is_none_or(|id| id == *other));
-        let len = |(id, view): (ViewId, &ViewState<T>)| {
-            view.len() + if id == DEFAULT_VIEW { queued() } else { 0 }
-        };
-        paused.map(len).sum()
-    }
-
-    /// Removes a view that has no tasks and no handles. Its reserve becomes shared capacity.
-    pub(crate) fn remove(&self, sizes: &Sizes, id: ViewId) -> MustLook {
-        let mut state = self.lock();
-        if let Some(view) = state.views.remove(id.0) {
-            debug_assert_eq!(view.len(), 0);
-            let reserved = state.reserved - view.terms.reserve;
-            state.set_reserved(sizes, reserved);
-            // A worker may not have released its place yet.
-            state.shared -= view.places.saturating_sub(view.terms.reserve);
-            state.admit_returning();
-        }
+    /// Removes a view that has no tasks, no handles and no reserve.
+    pub(crate) fn remove(&self, id: ViewId) -> MustLook {
+        self.change_state(|state| {
+            if let Some(view) = state.views.remove(id.0) {
+                debug_assert_eq!((view.len(), view.terms.reserve), (0, 0));
+                // A worker may not have released its place yet.
+                state.shared -= view.places;
+                state.admit_returning();
+            }
+        });
         MustLook::owed()
     }
 
@@ -553,18 +505,20 @@ impl<T> Policy<T> {
         sizes: &Sizes,
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<bool, BuildError> {
-        let mut state = self.lock();
-        let is_lower = sizes.change(change, state.reserved)?;
-        (state.max_size, state.limit) = (sizes.max(), sizes.limit());
-        state.admit_returning();
-        Ok(is_lower)
+        self.change_state(|state| {
+            let is_lower = sizes.change(change, state.reserved)?;
+            (state.max_size, state.limit) = (sizes.max(), sizes.limit());
+            state.admit_returning();
+            Ok(is_lower)
+        })
     }
 
     /// Sets the number of [`Sizes`], and returns the limit.
     pub(crate) fn set_number(&self, sizes: &Sizes, number: usize) -> usize {
-        let mut state = self.lock();
-        state.limit = sizes.set_number(number, state.reserved);
-        state.limit
+        self.change_state(|state| {
+            state.limit = sizes.set_number(number, state.reserved);
+            state.limit
+        })
     }
 
     /// How many workers hold places within the reserves of their views.
@@ -582,34 +536,35 @@ impl<T> Policy<T> {
     /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the
     /// next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
-        let mut state = self.lock();
-        let has_shared = state.shared_left(state.limit) > 0;
-        note(&mut state.busy, id);
-        let view = state.view_mut(id);
-        if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
-        let is_eligible = view.may_start(has_shared);
-        drop(state);
-        if is_eligible {
-            self.version.increment();
-        }
-        is_eligible
+        self.change_state(|state| {
+            let has_shared = state.shared_left(state.limit) > 0;
+            note(&mut state.busy, id);
+            let view = state.view_mut(id);
+            if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
+            let is_eligible = view.may_start(has_shared);
+            if is_eligible {
+                self.version.increment();
+            }
+            is_eligible
+        })
     }
 
     /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then
     /// the oldest ones, each time up to the first item that is not stale. `is_stale` is called
     /// under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
-        let mut state = self.lock();
-        let view = state.view_mut(id);
-        let mut skipped = Vec::new();
-        while view.new.back().is_some_and(&is_stale) {
-            skipped.extend(view.new.pop_back());
-        }
-        while view.new.front().is_some_and(&is_stale) {
-            skipped.extend(view.new.pop_front());
-        }
-        state.note_popped(id);
-        skipped
+        self.change_state(|state| {
+            let view = state.view_mut(id);
+            let mut skipped = Vec::new();
+            while view.new.back().is_some_and(&is_stale) {
+                skipped.extend(view.new.pop_back());
+            }
+            while view.new.front().is_some_and(&is_stale) {
+                skipped.extend(view.new.pop_front());
+            }
+            state.note_popped(id);
+            skipped
+        })
     }
 
     /// Releases the place `held`, and takes the next item with a place of its view. Counts it by
@@ -619,28 +574,28 @@ impl<T> Policy<T> {
         &self,
         held: Option<ViewId>,
         pop_default: impl FnMut() -> Option<T>,
-        queued: &dyn Fn() -> usize,
+        queued: impl Fn() -> usize,
         begin: impl FnOnce(&T),
     ) -> (Option<T>, bool) {
-        let mut state = self.lock();
-        if let Some(held) = held {
-            state.release(held);
-        }
-        let taken = state.take(queued() > 0, pop_default);
-        if let Some(taken) = &taken {
-            begin(taken);
-        }
-        let has_more = state.eligible(state.limit, queued) > 0;
-        drop(state);
-        if has_more {
-            self.version.increment();
-        }
-        (taken, has_more)
+        self.change_state(|state| {
+            if let Some(held) = held {
+                state.release(held);
+            }
+            let taken = state.take(queued() > 0, pop_default);
+            if let Some(taken) = &taken {
+                begin(taken);
+            }
+            let has_more = state.eligible(state.limit, queued()) > 0;
+            if has_more {
+                self.version.increment();
+            }
+            (taken, has_more)
+        })
     }
 
     /// Releases a place. The caller then looks for work (race 35).
     pub(crate) fn release(&self, held: ViewId) -> MustLook {
-        self.lock().release(held);
+        self.change_state(|state| state.release(held));
         self.version.increment();
         MustLook::owed()
     }
@@ -649,49 +604,47 @@ impl<T> Policy<T> {
     /// caller's parker, which is in the view's returning queue then: the caller must
     /// [wait](Self::wait).
     pub(crate) fn exchange(&self, held: Option<ViewId>, id: ViewId) -> Option<Arc<Parker>> {
-        let mut state = self.lock();
-        if let Some(held) = held {
-            state.release(held);
-            self.version.increment();
-        }
-        if state.try_acquire(id) {
-            return None;
-        }
-        // Race 7: in the same section as the attempt.
-        let parker = state.view_mut(id).returning.enqueue();
-        note(&mut state.awaited, id);
-        Some(parker)
+        self.change_state(|state| {
+            if let Some(held) = held {
+                state.release(held);
+                self.version.increment();
+            }
+            if state.try_acquire(id) {
+                return None;
+            }
+            // Race 7: in the same section as the attempt.
+            note(&mut state.awaited, id);
+            Some(state.view_mut(id).returning.enqueue())
+        })
     }
 
     /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
     pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
         wait_until_released(parker, |seen| {
-            let mut state = self.lock();
-            let forced = state.view_mut(id).returning.force(parker, seen);
-            (0..forced).for_each(|_| state.acquire(id));
-            forced > 0
+            self.change_state(|state| {
+                let forced = state.view_mut(id).returning.force(parker, seen);
+                (0..forced).for_each(|_| state.acquire(id));
+                forced > 0
+            })
         });
     }
 
-    /// How many queued items could be taken now, if that many workers came. `queued` are those of
-    /// the default view.
-    pub(crate) fn eligible(&self, queued: &dyn Fn() -> usize) -> usize {
+    /// How many queued items could be taken, if that many workers came: now or, if it `grows`, as
+    /// soon as `max_size` workers may run. `queued` are those of the default view.
+    pub(crate) fn eligible(&self, queued: usize, grows: bool) -> usize {
+        if !self.is_used() {
+            return queued;
+        }
         let state = self.state.lock();
-        state.eligible(state.limit, queued)
-    }
-
-    /// Whether a queued item could be taken if `max_size` workers might run. `queued`: as in
-    /// [`eligible`](Self::eligible).
-    pub(crate) fn may_become_eligible(&self, queued: &dyn Fn() -> usize) -> bool {
-        let state = self.state.lock();
-        state.eligible(state.max_size, queued) > 0
+        state.eligible(if grows { state.max_size } else { state.limit }, queued)
     }
 
     /// Whether one more task of the view could be taken if `max_size` workers might run.
     pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
         let state = self.state.lock();
         let has_shared = state.shared_left(state.max_size) > 0;
-        state.views.get(id.0).is_some_and(|view| view.may_start(has_shared))
+        let may_start = |view: &ViewState<T>| view.may_start(has_shared);
+        !self.is_used() || state.views.get(id.0).is_some_and(may_start)
     }
 
     /// For a worker that spins: whether it must look again since the version was `seen`.
@@ -712,12 +665,13 @@ impl<T> Policy<T> {
     /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks
     /// first.
     pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
-        let mut state = self.lock();
-        let oldest = *state.busy.first()?;
-        state.busy.remove(0);
-        let view = state.view_mut(oldest);
-        let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
-        Some(new.into_iter().chain(woken))
+        self.change_state(|state| {
+            let oldest = *state.busy.first()?;
+            state.busy.remove(0);
+            let view = state.view_mut(oldest);
+            let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
+            Some(new.into_iter().chain(woken))
+        })
     }
 }
 
@@ -768,7 +722,8 @@ mod tests {
     #[test]
     fn items_of_each_view_come_out_once_and_in_order() {
         for _ in 0..200 {
-            let policy = Policy::<Item>::new(WORKERS);
+            let policy = Policy::<Item>::new(&sizes());
+            policy.begin_use();
             let mut views: HashMap<u64, Seen> = HashMap::new();
             let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
             for _ in 0..500 {
@@ -781,7 +736,9 @@ mod tests {
                     }
                     // Only a view without tasks is removed; a worker may hold a place of it.
                     (1, Some(number)) if views[&number].queued() == 0 => {
-                        _ = policy.remove(&sizes(), views[&number].id);
+                        let id = views[&number].id;
+                        assert!(policy.change(&sizes(), id, |terms| terms.reserve = 0).is_ok());
+                        _ = policy.remove(id);
                         views.remove(&number);
                     }
                     (2, Some(number)) => {
@@ -799,13 +756,13 @@ mod tests {
                     }
                     _ => {
                         let held = &mut held[fastrand::usize(..WORKERS)];
-                        let (taken, has_more) = policy.take(held.take(), || None, &|| 0, |_| ());
+                        let (taken, has_more) = policy.take(held.take(), || None, || 0, |_| ());
                         if let Some(taken) = taken {
                             let seen = views.get_mut(&taken.0).unwrap();
                             seen.pop(taken);
                             *held = Some(seen.id);
                         }
-                        assert_eq!(has_more, policy.eligible(&|| 0) > 0);
+                        assert_eq!(has_more, policy.eligible(0, false) > 0);
                     }
                 }
                 assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
@@ -845,13 +802,13 @@ mod tests {
     }
 
     fn served(policy: &Policy<usize>, count: usize) -> Vec<usize> {
-        (0..count).filter_map(|_| policy.take(None, || None, &|| 0, |_| ()).0).collect()
+        (0..count).filter_map(|_| policy.take(None, || None, || 0, |_| ()).0).collect()
     }
 
     /// A view that was served at a small weight does not wait for that once it has a large one.
     #[test]
     fn a_new_weight_counts_from_the_next_take_on() {
-        let policy = Policy::new(MANY);
+        let policy = Policy::new(&many());
         let weighted = |weight| Terms { weight, ..Terms::default() };
         let [small, large] = [1, 50].map(|weight| policy.add(&many(), weighted(weight)).unwrap());
         for _ in 0..100 {
@@ -868,7 +825,7 @@ mod tests {
     /// level.
     #[test]
     fn a_view_of_another_priority_is_in_its_line() {
-        let policy = Policy::new(MANY);
+        let policy = Policy::new(&many());
         let low = Terms { priority: Priority::Low, ..Terms::default() };
         let [first, other] =
             [low, Terms::default()].map(|terms| policy.add(&many(), terms).unwrap());
@@ -884,24 +841,24 @@ mod tests {
     /// At the end of a region, or on a waiting worker.
     #[test]
     fn a_started_task_of_a_paused_view_gets_a_place() {
-        let policy = Policy::<Item>::new(WORKERS);
+        let policy = Policy::<Item>::new(&sizes());
         let paused = Terms { is_paused: true, ..Terms::default() };
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
-        assert_eq!(policy.take(None, || None, &|| 0, |_| ()), (None, false));
+        assert_eq!(policy.take(None, || None, || 0, |_| ()), (None, false));
         assert!(policy.exchange(None, id).is_none(), "no wait");
     }
 
     /// It is open only while a worker that ends a task of the default view would take the next one.
     #[test]
     fn the_gate_is_shut_while_the_policy_may_decide_otherwise() {
-        let (policy, sizes) = (Policy::<()>::new(WORKERS), sizes());
+        let (policy, sizes) = (Policy::<()>::new(&sizes()), sizes());
         assert!(policy.has_gate(Gate::Unused));
         policy.begin_use();
         let all = Terms { reserve: 1, limit: 1, ..Terms::default() };
         let id = policy.add(&sizes, all).unwrap();
         let take = |held, default| {
-            policy.take(held, || Some(()), &|| usize::from(default), |()| ()).0.is_some()
+            policy.take(held, || Some(()), || usize::from(default), |()| ()).0.is_some()
         };
         // Three places, which are all that the reserve leaves.
         assert!(
@@ -922,7 +879,8 @@ mod tests {
         let second = policy.add(&sizes, all).unwrap();
         assert!(policy.has_gate(Gate::Shut) && !take(Some(DEFAULT_VIEW), true));
         assert!(policy.has_gate(Gate::Open));
-        _ = policy.remove(&sizes, second);
+        assert!(policy.change(&sizes, second, |terms| terms.reserve = 0).is_ok());
+        _ = policy.remove(second);
         for (is_paused, gate) in [(true, Gate::Shut), (false, Gate::Open)] {
             let changed = policy.change(&sizes, DEFAULT_VIEW, |terms| terms.is_paused = is_paused);
             assert!(changed.is_ok() && policy.has_gate(gate));
@@ -932,30 +890,30 @@ mod tests {
     /// The worker of a removed view releases no place of another one.
     #[test]
     fn a_view_that_comes_after_a_removed_one_is_another() {
-        let policy = Policy::<()>::new(WORKERS);
+        let policy = Policy::<()>::new(&sizes());
         let limited = Terms { limit: 1, ..Terms::default() };
         let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
-        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
-        _ = policy.remove(&sizes(), removed);
+        assert!(policy.take(None, || None, || 0, |_| ()).0.is_some());
+        _ = policy.remove(removed);
         let other = policy.add(&sizes(), limited).unwrap();
         policy.push(other, (), true);
         policy.push(other, (), true);
-        assert!(policy.take(None, || None, &|| 0, |_| ()).0.is_some());
+        assert!(policy.take(None, || None, || 0, |_| ()).0.is_some());
         // The worker of the removed view: there is no place for it.
-        assert!(policy.take(Some(removed), || None, &|| 0, |_| ()).0.is_none());
+        assert!(policy.take(Some(removed), || None, || 0, |_| ()).0.is_none());
         assert_eq!((policy.len(Some(removed)), policy.len(Some(other))), (0, 1));
     }
 
     #[test]
     fn of_two_views_with_equal_claims_the_older_one_comes_first() {
-        let policy = Policy::new(WORKERS);
+        let policy = Policy::new(&sizes());
         let add = || policy.add(&sizes(), Terms::default()).unwrap();
         let (first, older, younger) = (add(), add(), add());
         policy.push(younger, younger.0, true);
         policy.push(first, first.0, true);
         policy.push(older, older.0, true);
-        let numbers = [(); 3].map(|()| policy.take(None, || None, &|| 0, |_| ()).0);
+        let numbers = [(); 3].map(|()| policy.take(None, || None, || 0, |_| ()).0);
         assert_eq!(numbers, [first, older, younger].map(|id| Some(id.0)));
     }
 }
