@@ -116,6 +116,19 @@ pub struct Rejected<F> {
     pub(crate) refusal: Refusal,
 }
 
+/// Returns what the pool or group has granted to a task. If it has refused the task, the function
+/// that calls this returns the task.
+macro_rules! or_hand_back {
+    ($granted:expr, $task:ident) => {
+        match $granted {
+            Ok(granted) => granted,
+            Err(refusal) => return Err($crate::error::Rejected { task: $task, refusal }),
+        }
+    };
+}
+
+pub(crate) use or_hand_back;
+
 impl<F> Rejected<F> {
     /// Returns why the task was not accepted.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::{OwnedRoute, TaskRoute};
@@ -88,10 +88,8 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => accepted.enqueue_detached(future, || self.owned_route()),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        or_hand_back!(self.accept(Patience::None), future)
+            .enqueue_detached(future, || self.owned_route());
         Ok(())
     }
 
@@ -135,10 +133,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.enqueue_future(future, || self.owned_route())),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        Ok(or_hand_back!(self.accept(Patience::None), future)
+            .enqueue_future(future, || self.owned_route()))
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is

@@ -4,7 +4,7 @@ use std::fmt;
 use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
-use crate::error::Rejected;
+use crate::error::{Rejected, or_hand_back};
 use crate::pool::ThreadPool;
 use crate::sched::OwnedRoute;
 use crate::submit::{Patience, is_boxed};
@@ -121,13 +121,9 @@ impl<T: Send + 'static> Handler<T> {
     /// ```
     #[track_caller]
     pub fn try_invoke(&self, argument: T) -> Result<(), Rejected<T>> {
-        match self.route.route().accept(Patience::None, Location::caller()) {
-            Ok(accepted) => {
-                accepted.enqueue_closure(self.call(argument));
-                Ok(())
-            }
-            Err(refusal) => Err(Rejected { task: argument, refusal }),
-        }
+        let accepted = self.route.route().accept(Patience::None, Location::caller());
+        or_hand_back!(accepted, argument).enqueue_closure(self.call(argument));
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::future::Future;
 use std::panic::Location;
 
-use crate::error::{RejectReason, Rejected};
+use crate::error::{RejectReason, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::submit::Reservation;
@@ -109,10 +109,7 @@ impl Permit {
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.0.accept(Location::caller()), task).enqueue_closure(Job::closure(task));
         Ok(())
     }
 
@@ -158,10 +155,7 @@ impl Permit {
         F: Future<Output = ()> + Send + 'static,
     {
         let route = self.0.owned_route();
-        match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.enqueue_detached(future, || route),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        or_hand_back!(self.0.accept(Location::caller()), future).enqueue_detached(future, || route);
         Ok(())
     }
 

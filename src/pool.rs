@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::crew::Sizes;
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
 use crate::submit::{Accepted, Patience};
@@ -171,10 +171,7 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.accept(Patience::None), task).enqueue_closure(Job::closure(task));
         Ok(())
     }
 
@@ -205,10 +202,8 @@ impl ThreadPool {
     where
         F: FnOnce() + Send + 'static,
     {
-        match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => accepted.enqueue_closure(Job::closure(task)),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.accept(Patience::for_at_most(timeout)), task)
+            .enqueue_closure(Job::closure(task));
         Ok(())
     }
 
@@ -260,10 +255,7 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        Ok(or_hand_back!(self.accept(Patience::None), task).evaluation(Closure::new(task)))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at
@@ -291,10 +283,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.accept(Patience::for_at_most(timeout)) {
-            Ok(accepted) => Ok(accepted.evaluation(Closure::new(task))),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        Ok(or_hand_back!(self.accept(Patience::for_at_most(timeout)), task)
+            .evaluation(Closure::new(task)))
     }
 }
 
@@ -353,10 +343,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::None) {
-            Ok(accepted) => Ok(accepted.completion(future)),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        Ok(or_hand_back!(self.accept(Patience::None), future).completion(future))
     }
 }
 

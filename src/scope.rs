@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 
 use futures_core::future::FusedFuture;
 
-use crate::error::{JoinError, Rejected};
+use crate::error::{JoinError, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::pool::ThreadPool;
 use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
@@ -395,10 +395,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: FnOnce() + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => self.add_closure(accepted, task),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        let accepted = or_hand_back!(self.pool.accept(Patience::None), task);
+        self.add_closure(accepted, task);
         Ok(())
     }
 
@@ -452,10 +450,8 @@ impl<'scope> Scope<'scope, '_> {
         F: FnOnce() -> R + Send + 'scope,
         R: Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => Ok(self.add_evaluation(accepted, task)),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        let accepted = or_hand_back!(self.pool.accept(Patience::None), task);
+        Ok(self.add_evaluation(accepted, task))
     }
 
     /// Calls `f` for each item, on the workers: those of a slice, a `Vec`, a range, or the chunks

@@ -264,8 +264,10 @@ impl View {
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), BuildError> {
         enable_wrapping();
-        self.inner().may_expire.set(true);
-        self.change(|terms| terms.queue_timeout = timeout.into())
+        self.change(|terms| {
+            terms.queue_timeout = timeout.into();
+            self.inner().may_expire.set(terms.queue_timeout.is_some());
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::TaskGroup;
-use crate::error::Rejected;
+use crate::error::{Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::task::closure::Closure;
 use crate::wait::Call;
@@ -71,10 +71,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        match self.admit(false) {
-            Ok(admitted) => Ok(admitted.task_with_handle(Call(Closure::new(task)), false)),
-            Err(refusal) => Err(Rejected { task, refusal }),
-        }
+        Ok(or_hand_back!(self.admit(false), task).task_with_handle(Call(Closure::new(task)), false))
     }
 
     /// Spawns a future as a task of this group, as [`spawn`](Self::spawn) does, and returns a
@@ -123,9 +120,6 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.admit(false) {
-            Ok(admitted) => Ok(admitted.task_with_handle(future, true)),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        Ok(or_hand_back!(self.admit(false), future).task_with_handle(future, true))
     }
 }

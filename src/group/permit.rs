@@ -13,7 +13,7 @@ use super::TaskGroup;
 use super::inside::is_inside;
 use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
-use crate::error::{Refusal, RejectReason, Rejected};
+use crate::error::{Refusal, RejectReason, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::may_block_own;
 use crate::submit::{Reservation, wait_for_grant};
@@ -187,10 +187,7 @@ impl<E: Send + 'static> GroupPermit<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        match self.admit(Location::caller()) {
-            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.admit(Location::caller()), task).task(Call(Closure::new(task)), false);
         Ok(())
     }
 
@@ -234,10 +231,7 @@ impl<E: Send + 'static> GroupPermit<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        match self.admit(Location::caller()) {
-            Ok(admitted) => admitted.task(future, true),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        or_hand_back!(self.admit(Location::caller()), future).task(future, true);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::TaskGroup;
 use super::inside::is_inside;
 use super::member::Member;
 use super::state::{Acquisition, GroupState, Inner};
-use crate::error::{Refusal, Rejected};
+use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::wait_for;
 use crate::submit::{Accepted, Patience};
@@ -55,10 +55,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        match self.admit(true) {
-            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.admit(true), task).task(Call(Closure::new(task)), false);
         Ok(())
     }
 
@@ -84,10 +81,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: FnOnce() -> Result<(), E> + Send + 'static,
     {
-        match self.admit(false) {
-            Ok(admitted) => admitted.task(Call(Closure::new(task)), false),
-            Err(refusal) => return Err(Rejected { task, refusal }),
-        }
+        or_hand_back!(self.admit(false), task).task(Call(Closure::new(task)), false);
         Ok(())
     }
 
@@ -118,10 +112,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        match self.admit(true) {
-            Ok(admitted) => admitted.task(future, true),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        or_hand_back!(self.admit(true), future).task(future, true);
         Ok(())
     }
 
@@ -149,10 +140,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     where
         F: Future<Output = Result<(), E>> + Send + 'static,
     {
-        match self.admit(false) {
-            Ok(admitted) => admitted.task(future, true),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        or_hand_back!(self.admit(false), future).task(future, true);
         Ok(())
     }
 

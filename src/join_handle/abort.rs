@@ -39,7 +39,7 @@ struct Canceller {
 /// Cancels the task, if it is there. Race 8: if it is late, its handle reports that it has expired.
 pub(super) fn cancel(origin: &Origin, task: &Weak<dyn Run>) {
     let Some(task) = task.upgrade() else { return };
-    let _ = origin.expiry().is_none_or(|expiry| expiry.settle_or_expire());
+    let _ = origin.expiry().is_some_and(|expiry| expiry.is_late());
     // Contained: this may run user code.
     quietly(|| cancel_task(origin, task));
 }

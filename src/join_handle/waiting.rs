@@ -2,7 +2,7 @@
 
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::PoisonError;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,6 @@ use super::abort::cancel;
 use super::{HAS_RESOLVED, JoinHandle};
 use crate::error::JoinError;
 use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
-use crate::task::expiry::Expiry;
 use crate::wait::{is_own_task, run_awaited_task};
 
 /// The panic of a wait that would never return.
@@ -220,14 +219,13 @@ impl<T> JoinHandle<T> {
         }
         let pool = Dependency::Pool(self.origin.pool);
         let expiry = self.origin.expiry().cloned();
-        let is_before = |expiry: &Arc<Expiry>| deadline.is_none_or(|end| expiry.deadline() < end);
-        if let Some(expiry) = expiry.filter(is_before) {
-            let waited = wait_for(Pin::new(&mut *self), Some(expiry.deadline()), pool);
+        if let Some(it) = expiry.filter(|it| deadline.is_none_or(|end| it.deadline < end)) {
+            let waited = wait_for(Pin::new(&mut *self), Some(it.deadline), pool);
             if waited.is_some() {
                 return waited;
             }
             // Race 8: either the task is expired now, or it was started before.
-            if expiry.expire() {
+            if it.is_late() {
                 self.cancel();
                 return Some(Err(JoinError::expired()));
             }

@@ -9,7 +9,7 @@ use crate::sched::shared::Shared;
 use crate::sync::unwind::{contain, discard};
 use crate::task::attachment::{Attachment, Line, Submission};
 use crate::task::expiry::Expiry;
-use crate::task::job::{Outcome, SlotQueue};
+use crate::task::job::SlotQueue;
 use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
@@ -70,14 +70,9 @@ impl<'a> Route<'a> {
 
     /// Returns the expiry of a task that is submitted now. `None` unless its view has a queue
     /// timeout, which ends at some time.
-    #[inline]
-    pub(crate) fn expiry(self) -> Option<Arc<Expiry>> {
-        if self.view?.may_expire.get() { self.begin_expiry() } else { None }
-    }
-
-    #[cold]
-    fn begin_expiry(self) -> Option<Arc<Expiry>> {
-        let timeout = self.shared.policy.terms(self.view_id()).queue_timeout?;
+    fn expiry(self) -> Option<Arc<Expiry>> {
+        let view = self.view.filter(|view| view.may_expire.get())?;
+        let timeout = self.shared.policy.terms(view.id).queue_timeout?;
         Some(Expiry::new(Instant::now().checked_add(timeout)?))
     }
 
@@ -156,20 +151,6 @@ impl TaskRoute {
     #[inline]
     pub(crate) fn attachment(&self) -> Option<&Attachment> {
         self.0.as_ref()?.0.attachment.as_ref()
-    }
-
-    /// Whether the task may be polled, or polled again: not if its deadline passed before its first
-    /// poll. Then it is expired.
-    #[must_use]
-    #[inline]
-    pub(crate) fn may_poll(&self) -> bool {
-        self.expiry().is_none_or(|expiry| expiry.settle_or_expire())
-    }
-
-    /// Returns the outcome of a task that is dropped before its end.
-    pub(crate) fn outcome_of_drop(&self) -> Outcome {
-        let is_expired = self.expiry().is_some_and(|expiry| expiry.is_expired());
-        if is_expired { Outcome::Expired } else { Outcome::Cancelled }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::future::Future;
 
 use super::{Delivering, Scope, ScopedJoinHandle};
-use crate::error::Rejected;
+use crate::error::{Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::TaskRoute;
 use crate::submit::{Accepted, Patience};
@@ -81,10 +81,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output = ()> + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => self.add_detached(accepted, future),
-            Err(refusal) => return Err(Rejected { task: future, refusal }),
-        }
+        let accepted = or_hand_back!(self.pool.accept(Patience::None), future);
+        self.add_detached(accepted, future);
         Ok(())
     }
 
@@ -185,10 +183,8 @@ impl<'scope> Scope<'scope, '_> {
     where
         F: Future<Output: Send> + Send + 'scope,
     {
-        match self.pool.accept(Patience::None) {
-            Ok(accepted) => Ok(self.add_with_handle(accepted, future)),
-            Err(refusal) => Err(Rejected { task: future, refusal }),
-        }
+        let accepted = or_hand_back!(self.pool.accept(Patience::None), future);
+        Ok(self.add_with_handle(accepted, future))
     }
 
     fn future_route(&self, line: Line) -> TaskRoute {

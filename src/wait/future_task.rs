@@ -195,7 +195,7 @@ impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Pollable
     ) -> Option<FutureOwner<'a>> {
         let route = self.cell.shared();
         let polled = self.cell.with(&mut owner, |future, sink| {
-            if sink.is_cancelled() || !route.may_poll() {
+            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {
                 return None;
             }
             // Left before the future is dropped, and its result delivered.
@@ -304,7 +304,8 @@ fn settle<R, K: Sink<R>>(
         Some(result) => sink.settle(result),
         None => {
             discard(sink);
-            route.outcome_of_drop()
+            let is_expired = route.expiry().is_some_and(|expiry| expiry.is_expired());
+            if is_expired { Outcome::Expired } else { Outcome::Cancelled }
         }
     };
 }

@@ -19,7 +19,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",
-        "state.eligible(state.max_size, queued) > 0" => "state.eligible(state.limit, queued) > 0",
+        "if grows { state.max_size } else { state.limit }" => "if grows { state.limit } else { state.limit }",
         Test("growth", "a_view_gets_workers");
     "measured: the permits of a bounded queue are those of max_size", "src/flight/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");

@@ -55,7 +55,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "context: closures have none", "src/builder.rs",
         "        enable_wrapping();\n        self.hooks.observers" => "        self.hooks.observers", Test("workers", "task_context::");
     "expiry: a timeout that is set later ends the submitter", "src/view.rs",
-        "        enable_wrapping();\n        self.inner()" => "        self.inner()", Test("views", "another_queue_timeout");
+        "        enable_wrapping();\n        self.change" => "        self.change", Test("views", "another_queue_timeout");
     "context: that of an ended future stays until its last waker is dropped", "src/observe/observer.rs",
         "        let context = self.0.lock().take();\n"
         => "        let context = self.0.lock().as_ref().filter(|_| false).cloned();\n", Test("workers", "is_dropped_when_its_future_ends");
@@ -63,8 +63,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        assert!(ptr::eq(self.0, header), \"the owner of another future\");\n"
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
     "context: a future that is not polled enters it", "src/wait/future_task.rs",
-        "            if sink.is_cancelled() || !route.may_poll() {\n"
-        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || !route.may_poll() {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter"), Test("workers", "a_closure_that_is_not_run");
+        "            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {\n"
+        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter"), Test("workers", "a_closure_that_is_not_run");
     "context: a future ends inside of it", "src/wait/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
         => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context");
@@ -138,13 +138,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "filter(|_| !has_passed(deadline))"
         => "filter(|_| deadline.is_none())", Test("handles", "recursion_by_waits_with_a_limit");
     "race 8: a start does not compete with an expiry", "src/task/expiry.rs",
-        "            self.state.compare_exchange(WAITING, next, Ordering::Relaxed, Ordering::Relaxed);\n"
-        => "            Ok::<usize, usize>(self.state.swap(next, Ordering::Relaxed));\n", Model("views::the_deadline_of_a_started_task");
+        "        *self.is_late.get_or_init(|| {"
+        => "        let is_late = OnceLock::new();\n        *is_late.get_or_init(|| {", Model("views::the_deadline_of_a_started_task");
     "expiry: a future is polled although it has expired", "src/wait/future_task.rs",
-        "if sink.is_cancelled() || !route.may_poll() {"
+        "if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {"
         => "if sink.is_cancelled() {", Test("views", "a_future_that_was_handed_back");
     "timeout: a blocking wait goes on after the deadline", "src/join_handle/waiting.rs",
-        "            if expiry.expire() {"
+        "            if it.is_late() {"
         => "            if false {", Test("views", "a_blocking_wait_returns_at_the_deadline");
     "race 8: a context is entered before the task is won", "src/wait/future_task.rs",
         "        let header = self.cell.header();\n        // `Skipped` unless"
