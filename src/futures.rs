@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_task::{FutureObj, Spawn, SpawnError};
 
 use crate::error::{Refusal, Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, or_refused};
 use crate::pool::ThreadPool;
 use crate::sched::{OwnedRoute, TaskRoute};
 use crate::submit::{Accepted, Patience};
@@ -109,10 +109,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::Endless) {
-            Ok(accepted) => accepted.enqueue_future(future, || self.owned_route()),
-            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(future)),
-        }
+        or_refused!(self.accept(Patience::Endless), self.route(), future)
+            .enqueue_future(future, || self.owned_route())
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.

@@ -133,6 +133,19 @@ impl<T> Drop for Mailbox<T> {
     }
 }
 
+/// Returns what the pool or group has granted to a task. If it has refused the task, the function
+/// that calls this drops the task, and returns its handle.
+macro_rules! or_refused {
+    ($granted:expr, $route:expr, $task:ident) => {
+        match $granted {
+            Ok(granted) => granted,
+            Err(refusal) => return JoinHandle::refused($route, &refusal, Box::new($task)),
+        }
+    };
+}
+
+pub(crate) use or_refused;
+
 impl<T> JoinHandle<T> {
     /// Makes the handle of a task, and the promise for it. The handle cannot reach its task before
     /// [`set_task`](Self::set_task).

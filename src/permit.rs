@@ -7,7 +7,7 @@ use std::future::Future;
 use std::panic::Location;
 
 use crate::error::{RejectReason, Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, or_refused};
 use crate::pool::ThreadPool;
 use crate::submit::Reservation;
 use crate::task::closure::Closure;
@@ -131,10 +131,8 @@ impl Permit {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.evaluation(Closure::new(task)),
-            Err(refusal) => JoinHandle::refused(self.0.route(), &refusal, Box::new(task)),
-        }
+        or_refused!(self.0.accept(Location::caller()), self.0.route(), task)
+            .evaluation(Closure::new(task))
     }
 
     /// Spawns a future, as [`ThreadPool::spawn`] does, but without a wait.
@@ -176,10 +174,8 @@ impl Permit {
         F::Output: Send,
     {
         let route = self.0.owned_route();
-        match self.0.accept(Location::caller()) {
-            Ok(accepted) => accepted.enqueue_future(future, || route),
-            Err(refusal) => JoinHandle::refused(self.0.route(), &refusal, Box::new(future)),
-        }
+        or_refused!(self.0.accept(Location::caller()), self.0.route(), future)
+            .enqueue_future(future, || route)
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::crew::Sizes;
 use crate::error::{Refusal, Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, or_refused};
 use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
 use crate::submit::{Accepted, Patience};
 use crate::task::closure::Closure;
@@ -231,10 +231,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        match self.accept(Patience::Endless) {
-            Ok(accepted) => accepted.evaluation(Closure::new(task)),
-            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(task)),
-        }
+        or_refused!(self.accept(Patience::Endless), self.route(), task)
+            .evaluation(Closure::new(task))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
@@ -319,10 +317,7 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.accept(Patience::Endless) {
-            Ok(accepted) => accepted.completion(future),
-            Err(refusal) => JoinHandle::refused(self.route(), &refusal, Box::new(future)),
-        }
+        or_refused!(self.accept(Patience::Endless), self.route(), future).completion(future)
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not

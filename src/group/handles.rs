@@ -5,7 +5,7 @@ use std::future::Future;
 
 use super::TaskGroup;
 use crate::error::{Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, or_refused};
 use crate::task::closure::Closure;
 use crate::wait::Call;
 
@@ -47,10 +47,8 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        match self.admit(true) {
-            Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
-            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(task)),
-        }
+        or_refused!(self.admit(true), self.inner.route(), task)
+            .task_with_handle(Call(Closure::new(task)), false)
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
@@ -95,10 +93,7 @@ impl<E: Send + 'static> TaskGroup<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.admit(true) {
-            Ok(admitted) => admitted.task_with_handle(future, true),
-            Err(refusal) => JoinHandle::refused(self.inner.route(), &refusal, Box::new(future)),
-        }
+        or_refused!(self.admit(true), self.inner.route(), future).task_with_handle(future, true)
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.

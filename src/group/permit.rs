@@ -14,7 +14,7 @@ use super::inside::is_inside;
 use super::state::{Acquisition, GroupState, Inner};
 use super::submit::Admitted;
 use crate::error::{Refusal, RejectReason, Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, or_refused};
 use crate::sched::may_block_own;
 use crate::submit::{Reservation, wait_for_grant};
 use crate::task::attachment::Line;
@@ -207,10 +207,8 @@ impl<E: Send + 'static> GroupPermit<E> {
         F: FnOnce() -> T + Send + 'static,
         T: Send + 'static,
     {
-        match self.admit(Location::caller()) {
-            Ok(admitted) => admitted.task_with_handle(Call(Closure::new(task)), false),
-            Err(refusal) => JoinHandle::refused(self.slot.inner.route(), &refusal, Box::new(task)),
-        }
+        or_refused!(self.admit(Location::caller()), self.slot.inner.route(), task)
+            .task_with_handle(Call(Closure::new(task)), false)
     }
 
     /// Spawns a future as a task of the group, as [`TaskGroup::spawn`] does, but without a wait.
@@ -252,12 +250,8 @@ impl<E: Send + 'static> GroupPermit<E> {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        match self.admit(Location::caller()) {
-            Ok(admitted) => admitted.task_with_handle(future, true),
-            Err(refusal) => {
-                JoinHandle::refused(self.slot.inner.route(), &refusal, Box::new(future))
-            }
-        }
+        or_refused!(self.admit(Location::caller()), self.slot.inner.route(), future)
+            .task_with_handle(future, true)
     }
 
     /// Admits the task with the permit's slot. Without a slot, as a task of the group would submit

@@ -396,13 +396,18 @@ impl<T> Policy<T> {
     fn change_state<R>(&self, change: impl FnOnce(&mut PolicyState<T>) -> R) -> R {
         let mut state = self.state.lock();
         let result = change(&mut state);
+        self.set_gate(&mut state);
+        result
+    }
+
+    #[inline(never)]
+    fn set_gate(&self, state: &mut PolicyState<T>) {
         let gate = state.gate();
         // Mostly it is the same, and stays in the caches of the workers.
         if mem::replace(&mut state.gate, gate) != gate {
             // Release: what precedes a resume precedes the tasks that start beside the open gate.
             self.gate.store(gate as usize, Ordering::Release);
         }
-        result
     }
 
     /// Whether the gate is this one.
@@ -757,6 +762,7 @@ mod tests {
                     _ => {
                         let held = &mut held[fastrand::usize(..WORKERS)];
                         let (taken, has_more) = policy.take(held.take(), || None, || 0, |_| ());
+                        assert!(taken.is_some() || !has_more, "eligible work is taken");
                         if let Some(taken) = taken {
                             let seen = views.get_mut(&taken.0).unwrap();
                             seen.pop(taken);
