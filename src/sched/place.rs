@@ -54,20 +54,16 @@ impl Shared {
 
     /// Resumes all views of a pool that was closed.
     pub(crate) fn resume_all(self: &Arc<Self>) {
-        self.policy.paused().into_iter().for_each(|id| self.set_paused(id, || false));
+        if self.policy.is_used() {
+            self.policy.resume_all().look(self);
+        }
     }
 
     /// Whether tasks wait in the queue until their view is resumed: tasks of one view, or of any.
     pub(crate) fn has_paused_work(&self, view: Option<&ViewCore>) -> bool {
-        let mut ids = self.policy.paused();
-        ids.retain(|id| view.is_none_or(|view| view.id == *id));
-        if ids.is_empty() {
+        if !self.policy.is_used() {
             return false;
         }
-        let len = |id: &ViewId| {
-            let in_queues = if *id == DEFAULT_VIEW { self.queue.len() } else { 0 };
-            in_queues + self.policy.len(Some(*id))
-        };
         // The stale entries first: of each that is dropped meanwhile, the second number is lower.
         // All of them may be in these queues.
         let mut sums = match view {
@@ -76,7 +72,7 @@ impl Shared {
         };
         let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
         others.lock().add_to(&mut sums);
-        ids.iter().map(len).sum::<usize>() > sums.stale()
+        self.policy.paused_len(view.map(|view| view.id), self.queue.len()) > sums.stale()
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that

@@ -479,11 +479,25 @@ impl<T> Policy<T> {
         })
     }
 
-    /// Returns the views that are paused.
-    pub(crate) fn paused(&self) -> Vec<ViewId> {
-        let state = self.state.lock();
-        let paused = state.views.iter().filter(|(_, view)| view.terms.is_paused);
-        paused.map(|(number, _)| ViewId(number)).collect()
+    /// Resumes all views.
+    pub(crate) fn resume_all(&self) -> MustLook {
+        self.change_state(|state| {
+            state.views.iter_mut().for_each(|(_, view)| view.terms.is_paused = false);
+        });
+        self.version.increment();
+        MustLook::owed()
+    }
+
+    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
+    /// default view.
+    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: usize) -> usize {
+        let mut len = 0;
+        for (number, view) in self.state.lock().views.iter() {
+            if view.terms.is_paused && id.is_none_or(|id| id.0 == number) {
+                len += view.len() + if number == DEFAULT_VIEW.0 { queued } else { 0 };
+            }
+        }
+        len
     }
 
     pub(crate) fn terms(&self, id: ViewId) -> Terms {
