@@ -54,8 +54,8 @@ impl Shared {
 
     /// Resumes all views of a pool that was closed.
     pub(crate) fn resume_all(self: &Arc<Self>) {
-        if self.policy.is_used() {
-            self.policy.resume_all().look(self);
+        if let Some(owed) = self.policy.resume_all() {
+            owed.look(self);
         }
     }
 

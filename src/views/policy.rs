@@ -396,18 +396,13 @@ impl<T> Policy<T> {
     fn change_state<R>(&self, change: impl FnOnce(&mut PolicyState<T>) -> R) -> R {
         let mut state = self.state.lock();
         let result = change(&mut state);
-        self.set_gate(&mut state);
-        result
-    }
-
-    #[inline(never)]
-    fn set_gate(&self, state: &mut PolicyState<T>) {
         let gate = state.gate();
         // Mostly it is the same, and stays in the caches of the workers.
         if mem::replace(&mut state.gate, gate) != gate {
             // Release: what precedes a resume precedes the tasks that start beside the open gate.
             self.gate.store(gate as usize, Ordering::Release);
         }
+        result
     }
 
     /// Whether the gate is this one.
@@ -479,13 +474,14 @@ impl<T> Policy<T> {
         })
     }
 
-    /// Resumes all views.
-    pub(crate) fn resume_all(&self) -> MustLook {
+    /// Resumes all views. `None` if the pool has had none. Also then a section of the lock: a pause
+    /// that comes later finds the pool closed (race 10).
+    pub(crate) fn resume_all(&self) -> Option<MustLook> {
         self.change_state(|state| {
             state.views.iter_mut().for_each(|(_, view)| view.terms.is_paused = false);
         });
         self.version.increment();
-        MustLook::owed()
+        self.is_used().then(MustLook::owed)
     }
 
     /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
@@ -684,13 +680,13 @@ impl<T> Policy<T> {
     /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks
     /// first.
     pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
-        self.change_state(|state| {
-            let oldest = *state.busy.first()?;
-            state.busy.remove(0);
-            let view = state.view_mut(oldest);
-            let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
-            Some(new.into_iter().chain(woken))
-        })
+        // The gate may stay shut until the next section sets it.
+        let mut state = self.state.lock();
+        let oldest = *state.busy.first()?;
+        state.busy.remove(0);
+        let view = state.view_mut(oldest);
+        let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
+        Some(new.into_iter().chain(woken))
     }
 }
 

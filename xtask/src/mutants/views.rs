@@ -103,6 +103,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 10: what is closed is paused", "src/control.rs",
         "route.view_id(), || !self.is_closed());"
         => "route.view_id(), || true);", Model("views::pause_versus_close");
+    "race 10: a close takes no lock in a pool without views", "src/sched/place.rs",
+        "        if let Some(owed) = self.policy.resume_all() {"
+        => "        if self.policy.is_used() && let Some(owed) = self.policy.resume_all() {", Model("views::pause_versus_close");
     "law 8: a close does not resume", "src/sched/shared.rs",
         "        self.refuse_tasks();\n        self.resume_all();\n"
         => "        self.refuse_tasks();\n", Model("views::pause_versus_close");
