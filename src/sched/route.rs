@@ -121,7 +121,9 @@ impl TaskRoute {
     /// Returns the route of a closure that is submitted now, which it has to itself.
     #[inline]
     pub(crate) fn own(route: Route<'_>, line: Line, is_future: bool) -> Self {
-        let (expiry, attachment) = (route.expiry(), route.attachment(line, is_future));
+        // Most tasks are of no view.
+        let expiry = route.view.and_then(|_| route.expiry());
+        let attachment = route.attachment(line, is_future);
         let is_needed = expiry.is_some() || attachment.is_some();
         TaskRoute(is_needed.then(|| OwnedRoute::with(route, expiry, attachment)))
     }
