@@ -59,7 +59,7 @@ pub enum Growth {
     /// after growing pauses. Tasks that wait for queued ones end all the same: if no task ends at
     /// all, the number grows. So tasks that hold a lock for longer than some 8 milliseconds may
     /// first get hundreds of workers, and come down to a few as they end. In the queue of a disk it
-    /// keeps about eight workers for each CPU, or four for each of `core_size` if that is more.
+    /// keeps about sixteen workers for each CPU, or eight for each of `core_size` if that is more.
     /// Only Linux and Android tell what a thread sleeps for; elsewhere, and beside the tasks of a
     /// view's reserve, the pool takes every sleeper for one that more workers help.
     ///

@@ -8,22 +8,22 @@
 //!   these, and doubled at most. Of a load of which a constant share is awake, that is the right
 //!   number, so it approaches this from below. A raise waits until the workers of the last one run,
 //!   so it does not act twice on one measurement.
-//! - **Lowered** if more are awake than `n` and a [slack], twice in a row: to those that sleep on
-//!   average, `n`, and half of the slack.
-//! - **Settled** when it was lowered, or has stood for a [`Turn`]. From then on it changes only at
-//!   the end of a turn, by what was found in all of it, and turns become longer: at a moment a herd
-//!   of workers may sleep, or wake up together, and only a few are asked what they do. It is raised
-//!   to those that sleep, `n`, and the slack, and not by a ratio: if the CPUs are used by others
-//!   more workers only wait for them, and it would be lowered next. That ends if half of the CPUs
-//!   are unused for longer than a task has run: other tasks have come.
+//! - **Lowered** at the end of a [`Turn`] in which more were awake than `n` and a [slack]: to those
+//!   that slept on average, `n`, and half of the slack.
+//! - **Settled** when it has stood for a turn. From then on it changes only at the end of a turn,
+//!   by what was found in all of it, and turns become longer: at a moment a herd of workers may
+//!   sleep, or wake up together, and only a few are asked what they do. It is raised to those that
+//!   sleep, `n`, and the slack, and not by a ratio: if the CPUs are used by others more workers
+//!   only wait for them, and it would be lowered next. That ends if half of the CPUs are unused for
+//!   twice as long as a task has slept: other tasks have come.
 //! - **Kept** otherwise. Between the two thresholds lies the slack, so under a constant load the
 //!   number comes to rest.
 //!
 //! After a change from tasks that sleep to tasks that compute, too many run for a turn at most.
 //!
 //! # Sleepers that contend
-//! A disk's queue gets no shorter by workers: eight for each of `n` may be in it. The number is not
-//! raised above that, and lowered from twice as many.
+//! A disk's queue gets no shorter by workers: sixteen for each of `n` may be in it. The number is
+//! not raised above that, and lowered from twice as many.
 //!
 //! What sleeps until another thread wakes it may wait for something that more workers do not bring,
 //! such as a lock, or for something that they do, such as a reply. If an eighth of the sleepers do,
@@ -96,8 +96,6 @@ pub(crate) struct Controller {
     /// The averages of workers awake, of those asleep, of those that wait for another thread, and
     /// for a disk. `None` before the first measurement.
     means: Option<[f64; 4]>,
-    /// Whether too many were awake at the last measurement.
-    was_over: bool,
     /// Whether too few were, while a task was queued.
     was_under: bool,
     turn: Turn,
@@ -115,7 +113,7 @@ struct Turn {
     sums: [f64; 4],
     /// How many seconds it lasts at least.
     least: f64,
-    /// If the number goes by turns: for how long a task has run.
+    /// If the number goes by turns: twice the seconds for which a task has slept.
     settled: Option<f64>,
     /// For how many seconds half of the CPUs have been unused.
     idle: f64,
@@ -124,20 +122,17 @@ struct Turn {
 }
 
 impl Turn {
-    fn add(&mut self, found: [f64; 4], measured: &Measurement) {
+    /// If that ends the turn, begins the next one, and returns the averages.
+    fn add(&mut self, found: [f64; 4], measured: &Measurement) -> Option<[f64; 4]> {
         let seconds = measured.elapsed.as_secs_f64();
         self.ended += measured.ended;
         self.seconds += seconds;
         self.sums.iter_mut().zip(found).for_each(|(sum, found)| *sum += found * seconds);
-    }
-
-    /// If it is at its end, begins the next one. Returns the averages.
-    fn end(&mut self, allowed: usize) -> Option<[f64; 4]> {
-        let is_whole = self.ended >= allowed && self.seconds >= self.least;
+        let is_whole = self.ended >= measured.running.max(1) && self.seconds >= self.least;
         if !is_whole && self.seconds < LONGEST {
             return None;
         }
-        let settled = Some(self.seconds * allowed as f64 / self.ended.max(1) as f64);
+        let settled = Some(2.0 * self.sums[3] / self.ended.max(1) as f64);
         let ended = mem::replace(self, Turn { least: self.seconds, settled, ..Turn::default() });
         Some(ended.sums.map(|sum| sum / ended.seconds))
     }
@@ -181,42 +176,37 @@ impl Controller {
         };
         let used = measured.used.min(wanted);
         let (mut level, mut asleep) = (mean.max(used), asleep);
-        let mut is_over = measured.awake > wanted + slack(measured.asleep());
-        is_over &= mem::replace(&mut self.was_over, is_over);
         let turn = &mut self.turn;
         let is_idle = measured.is_short && level < wanted / 2.0;
+        self.was_under = is_idle;
         turn.idle = if is_idle { turn.idle + measured.elapsed.as_secs_f64() } else { 0.0 };
         // A herd sleeps for less time. These are others.
         turn.settled = turn.settled.filter(|time| turn.idle <= *time);
         // Those above a lowered number still run their tasks, which may be long.
         let is_lowered = measured.running > allowed + 1;
         turn.lowered += if is_lowered { measured.elapsed.as_secs_f64() } else { 0.0 };
-        let is_whole = !is_lowered || turn.lowered > LONGEST;
+        let mut is_over = false;
         if contends {
             *turn = Turn::default();
-        } else if is_whole {
-            turn.add([found[0], used, measured.awake, measured.asleep()], &measured);
-        }
-        if let Some([capped, used, awake, sleepers]) = turn.end(allowed) {
+        } else if is_lowered && turn.lowered <= LONGEST {
+            return allowed;
+        } else if let Some([capped, used, awake, sleepers]) =
+            turn.add([found[0], used, measured.awake, measured.asleep()], &measured)
+        {
             (level, asleep) = (capped.max(used), sleepers);
             is_over = awake > wanted + slack(asleep);
         } else if turn.settled.is_some() {
-            self.was_under = is_idle;
             return allowed;
         }
         let fitting = |part: f64| (wanted + asleep + part * slack(asleep)).ceil() as usize;
-        if is_over && is_whole {
-            (self.was_over, self.was_under) = (false, false);
-            let settled = turn.settled.or(Some(LONGEST));
-            *turn = Turn { settled, least: turn.least, ..Turn::default() };
+        if is_over {
             return allowed.min(fitting(0.5));
         }
-        // A disk serves few requests at a time, and each brings a buffer.
-        let disk = 4.0 * least as f64;
-        let queued = on_disks.min(measured.on[1]);
-        if queued > 2.0 * disk {
-            return allowed
-                .min(measured.running.saturating_sub((queued - disk) as usize).max(least));
+        // A disk serves some requests at a time, and each brings a buffer.
+        let disk = 8.0 * least as f64;
+        if on_disks > 2.0 * disk {
+            let others = measured.running.saturating_sub((on_disks - disk) as usize);
+            return allowed.min(others.max(least));
         }
         let is_under = measured.has_work && level < USED * wanted;
         let mut raised = allowed;
@@ -224,7 +214,7 @@ impl Controller {
             let factor = (wanted / level).min(2.0);
             raised = match turn.settled.is_some() {
                 true => fitting(1.0).clamp(allowed, 2 * allowed),
-                false => ((allowed as f64 * factor) as usize).max(allowed + 1),
+                false => (allowed as f64 * factor).ceil() as usize,
             };
             if on_disks > 0.0 {
                 let room = (disk - on_disks.max(measured.on[1])).max(0.0);
@@ -232,10 +222,8 @@ impl Controller {
             }
             raised = raised.min(max_size.max(allowed));
         }
-        match turn.settled {
-            None if raised > allowed => *turn = Turn::default(),
-            Some(_) if raised == allowed => turn.least *= 2.0,
-            _ => {}
+        if raised > allowed && turn.settled.is_none() {
+            *turn = Turn::default();
         }
         // A full queue of a disk decides.
         self.was_under = is_under && (raised > allowed || !measured.is_short);
@@ -249,9 +237,7 @@ impl Controller {
     /// Whether the next measurement may change the number, if it finds the same. `may_rise`: the
     /// number is not the largest one.
     pub(crate) fn is_undecided(&self, may_rise: bool) -> bool {
-        self.was_over
-            || self.climb.before.is_some()
-            || (may_rise && self.was_under && self.climb.stands == 0)
+        self.climb.before.is_some() || (may_rise && self.was_under && self.climb.stands == 0)
     }
 }
 

@@ -207,6 +207,25 @@ fn tasks_that_compute_get_few_workers_beside_busy_threads() {
     finish(pool);
 }
 
+/// They do not know of each other. Each takes the other's tasks for those of a busy process.
+#[test]
+fn tasks_that_compute_get_few_workers_in_each_of_two_pools() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pools = [(); 2].map(|()| measured(2).build());
+    for _ in 0..200 {
+        pools.iter().for_each(|pool| pool.execute(|| compute(millis(2))));
+    }
+    for pool in pools {
+        assert!(pool.join_timeout(LIMIT));
+        let stats = pool.stats();
+        assert!(stats.peak_workers <= 6, "{stats:?}");
+        finish(pool);
+    }
+}
+
 #[test]
 fn many_workers_become_few_when_the_tasks_compute() {
     let _alone = alone();
