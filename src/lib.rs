@@ -199,7 +199,8 @@
 //! 12. **In order.** Workers take the tasks of one thread outside the pool in the order they were
 //!     submitted. Not promised: tasks of a scope or group beside others, tasks that a task submits,
 //!     tasks of different views, an awaited task (it may start earlier, on its waiter's stack),
-//!     futures beside closures with [`Growth::Measured`].
+//!     futures beside closures with [`Growth::Measured`]. (Tasks that workers take at the moment of
+//!     a pause, or at which tasks of a view come before them, may change places.)
 //!
 //! # How it sizes itself
 //! The pool has no thread before the first submission. Below `core_size` workers, each submission
