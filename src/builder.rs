@@ -441,8 +441,8 @@ impl Builder {
     /// standard library's threads do, from the thread that starts it.
     ///
     /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect
-    /// there. The hook may wait for handles of the pool's tasks, but not in every worker: one
-    /// worker must be left to run the tasks.
+    /// there. The hook may wait for handles of the pool's tasks, by the handles' blocking methods,
+    /// but not in every worker: one worker must be left to run the tasks.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder()

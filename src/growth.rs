@@ -86,6 +86,7 @@ pub enum Growth {
     /// as many workers busy as may run, one more polls futures, within `max_size`. It shares the
     /// CPUs with the others. If its poll sleeps for a millisecond or two, another worker polls
     /// beside it. (Where the system does not tell who sleeps, also if it computes for as long.)
+    /// While a worker is in its start hook, none is added: it is about to poll them.
     /// Futures of groups and scopes, and those that a closure of the pool spawns, wait for their
     /// first poll as closures do. In a pool that has had a [view](crate::View) no worker is added
     /// for futures: give them a reserve.

@@ -264,9 +264,11 @@ impl View {
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), BuildError> {
         enable_wrapping();
+        // Before the lock: it may be the user's code.
+        let timeout = timeout.into();
         self.change(|terms| {
-            terms.queue_timeout = timeout.into();
-            self.inner().may_expire.set(terms.queue_timeout.is_some());
+            terms.queue_timeout = timeout;
+            self.inner().may_expire.set(timeout.is_some());
         })
     }
 }

@@ -145,9 +145,12 @@ fn slack(asleep: f64) -> f64 {
 }
 
 impl Controller {
-    /// Forgets earlier measurements: they were long ago.
+    /// Forgets earlier measurements: they were long ago. The turn goes on: in bursts of a few tasks
+    /// that compute it would have no end otherwise, and the number would not fall.
     pub(crate) fn begin(&mut self) {
-        *self = Controller::default();
+        let Turn { ended, seconds, sums, .. } = self.turn;
+        let turn = Turn { ended, seconds, sums, ..Turn::default() };
+        *self = Controller { turn, ..Controller::default() };
     }
 
     /// Returns how many workers may run, so that `n` are awake. So far `allowed` may. The pool's
@@ -172,7 +175,11 @@ impl Controller {
         // As few as the search has led to wait for each other rarely.
         let contends = match allowed < least {
             true => allowed == self.climb.number,
-            false => on_threads > asleep / 8.0,
+            false => {
+                // Beside many that are awake a few that sleep say nothing.
+                let is_over = measured.awake > wanted + slack(measured.asleep());
+                on_threads > asleep / 8.0 && !is_over
+            }
         };
         let used = measured.used.min(wanted);
         let (mut level, mut asleep) = (mean.max(used), asleep);
@@ -204,8 +211,9 @@ impl Controller {
         }
         // A disk serves some requests at a time, and each brings a buffer.
         let disk = 8.0 * least as f64;
-        if on_disks > 2.0 * disk {
-            let others = measured.running.saturating_sub((on_disks - disk) as usize);
+        let queued = on_disks.min(measured.on[1]);
+        if queued > 2.0 * disk {
+            let others = measured.running.saturating_sub((queued - disk) as usize);
             return allowed.min(others.max(least));
         }
         let is_under = measured.has_work && level < USED * wanted;
@@ -223,7 +231,7 @@ impl Controller {
             raised = raised.min(max_size.max(allowed));
         }
         if raised > allowed && turn.settled.is_none() {
-            *turn = Turn::default();
+            *turn = Turn { lowered: turn.lowered, ..Turn::default() };
         }
         // A full queue of a disk decides.
         self.was_under = is_under && (raised > allowed || !measured.is_short);

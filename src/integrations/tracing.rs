@@ -47,7 +47,7 @@ impl Builder {
         self.hooks.traces = true;
         let capture = |_: Submission<'_>| {
             let span = Span::current();
-            (!span.is_disabled()).then(|| move || span.clone().entered())
+            (!span.is_disabled()).then_some(move || span.clone().entered())
         };
         self.observe(Arc::new(Contained::new(capture)))
     }

@@ -89,6 +89,8 @@ impl Shared {
             // Elsewhere a worker that comes for them would take a queued closure first, and no
             // extra worker would come.
             stalled.iter().for_each(|&(place, _)| self.queue.share_woken_of(place));
+            // The last worker may have cleared the queues meanwhile.
+            self.clear_if_over(self.in_flight.is_over());
             self.look_as(Notifier::KeeperLook);
         }
         if goes_on {

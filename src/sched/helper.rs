@@ -110,7 +110,8 @@ impl Shared {
         if self.counts.load().total() > 0 {
             return None;
         }
-        // The starter of the thread holds the lock until it has told that the thread is there.
+        // The starter holds the lock until it has told that the helper is there or, after the
+        // keeper, until the worker is counted.
         let _registry = self.registry.lock();
         let KeeperState { is_there, has_helper, user_code, ends, .. } =
             &mut *self.keeper.state.lock();

@@ -72,7 +72,7 @@ impl Shared {
         };
         let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
         others.lock().add_to(&mut sums);
-        self.policy.paused_len(view.map(|view| view.id), self.queue.len()) > sums.stale()
+        self.policy.paused_len(view.map(|view| view.id), || self.queue.len()) > sums.stale()
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that

@@ -123,9 +123,9 @@ pub(crate) struct Shared {
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
     /// tasks, as dropping the last `Shared` might.
     pub(crate) registry: Arc<Registry>,
-    /// Workers in their start hooks: an estimate of the workers that will look at the queue soon.
-    /// Relaxed, since it is only compared with a queue length. Without it, under
-    /// [`Growth::Stalled`](crate::Growth::Stalled) a slow start hook would make each submission
+    /// Workers in their start hooks: the workers that will look at the queue soon. Each fences after
+    /// it has left its hook, and looks. Without it, under
+    /// [`Growth::Stalled`](crate::Growth::Stalled) and for the extra worker, a slow start hook would make each submission
     /// start another thread, until `max_size`, for tasks that the first worker runs as soon as its
     /// hook has returned.
     pub(super) in_start_hook: AtomicUsize,

@@ -485,12 +485,12 @@ impl<T> Policy<T> {
     }
 
     /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
-    /// default view.
-    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: usize) -> usize {
+    /// default view, read under the lock: an item that is put back is counted once.
+    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
         let mut len = 0;
         for (number, view) in self.state.lock().views.iter() {
             if view.terms.is_paused && id.is_none_or(|id| id.0 == number) {
-                len += view.len() + if number == DEFAULT_VIEW.0 { queued } else { 0 };
+                len += view.len() + if number == DEFAULT_VIEW.0 { queued() } else { 0 };
             }
         }
         len

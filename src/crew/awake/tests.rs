@@ -132,6 +132,30 @@ fn a_number_that_is_too_high_is_lowered_after_a_turn() {
     }
 }
 
+/// Fewer end in each burst than run, and each burst comes long after the one before.
+#[test]
+fn a_number_that_is_too_high_is_lowered_in_short_bursts() {
+    let mut controller = Controller::default();
+    let numbers = (0..200).map(|moment| {
+        if moment % 20 == 0 {
+            controller.begin();
+        }
+        controller.next(512, 2, SIZES, Measurement { ended: 4, ..measured(512, 512.0) })
+    });
+    assert_eq!(numbers.min(), Some(3));
+}
+
+/// One moment in which a few tasks wait for a lock.
+#[test]
+fn a_lock_does_not_hold_up_a_number_that_is_too_high_for_tasks_that_compute() {
+    let mut controller = Controller::default();
+    let waits = Measurement { on: [1.0, 0.0], ended: 1, ..measured(512, 511.0) };
+    assert_eq!(controller.next(512, 2, SIZES, waits), 512);
+    let compute = Measurement { ended: 1, ..measured(512, 512.0) };
+    let least = (0..60).map(|_| controller.next(512, 2, SIZES, compute)).min();
+    assert!(least <= Some(4), "{least:?}");
+}
+
 /// Tasks that wait shortly and often: at the moment of a measurement they may all sleep.
 #[test]
 fn tasks_that_use_the_cpus_are_no_reason_for_more_though_none_is_awake_just_now() {
