@@ -91,6 +91,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "if is_over {" => "if is_over && false {", Unit("awake::tests::a_number_that_is_too_high");
     "controller: there is no slack", "src/crew/awake.rs",
         "    SLACK + asleep / 2.0\n" => "    0.0 * SLACK * asleep\n", Unit("awake::tests::a_load_takes_about");
+    "controller turn: one that waits beside many awake begins it anew", "src/crew/awake.rs",
+        "asleep / 8.0 && !is_over" => "asleep / 8.0 && (!is_over || true)", Unit("awake::tests::a_lock_does_not_hold_up");
+    "controller turn: a pause ends it", "src/crew/awake.rs",
+        "*self = Controller { turn, ..Controller::default() };"
+        => "let _ = turn; *self = Controller::default();", Unit("awake::tests::a_number_that_is_too_high_is_lowered_in_short_bursts");
     "controller turn: the CPUs used in it do not count", "src/crew/awake.rs",
         "(level, asleep) = (capped.max(used), sleepers);" => "(level, asleep) = (capped + 0.0 * used, sleepers);",
         Unit("awake::tests::tasks_that_use_the_cpus");
@@ -119,7 +124,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "controller: the queue of a disk has no bound", "src/crew/awake.rs",
         "raised = raised.min(allowed + room as usize);" => "let _ = room;", Unit("awake::tests::more_workers_that_contend");
     "controller: the number is not lowered for a disk", "src/crew/awake.rs",
-        "if on_disks > 2.0 * disk {" => "if on_disks > f64::MAX + disk {", Unit("awake::tests::few_of_many_workers");
+        "if queued > 2.0 * disk {" => "if queued > f64::MAX + disk {", Unit("awake::tests::few_of_many_workers");
     "controller: workers that contend need not pay", "src/crew/awake.rs",
         "if !contends {" => "if !contends || true {",
         Unit("awake::tests::more_workers_that_contend"), Test("growth", "tasks_that_wait_for_one_lock_get_few");
