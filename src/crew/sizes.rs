@@ -16,11 +16,11 @@
 //! # Which number bounds what
 //! | number | bounds | where |
 //! |---|---|---|
-//! | `core_size` | the workers that submissions start, whatever else is idle, and those that stay for ever | `notify.rs`, `retire.rs` |
+//! | `core_size` | the workers that submissions start, whatever else is idle (not with `prefer_idle`), and those that stay for ever | `submit/mod.rs`, `notify.rs`, `spawn.rs`, `retire.rs`, `stall.rs` |
 //! | limit, or `max_size` beside a task with a reserved place | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
 //! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
 //! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |
-//! | limit | the running workers beside which no closure needs the extra worker's place | `worker/extra.rs` |
+//! | limit | the running workers beyond which one polls futures only, the extra one, within `max_size` | `worker/extra.rs`; `measured.rs`, `run_limit` and `own_limit` |
 //! | limit | whether another worker may be woken: coarse tasks share, deferred futures wait | `context.rs`, `deferred.rs` |
 //! | limit | the parts of `for_each`, and the inputs ahead of the reader of `map` | `scope.rs`, `map.rs` |
 //! | `max_size` | the number that measurements set: none is asked for if it cannot grow | `measured.rs`, `measure_after` |

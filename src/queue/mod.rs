@@ -41,8 +41,11 @@
 //! | one injector of woken futures | the extra worker; the look at every 16th take; what a worker gives up before a task |
 //! | a local queue's place in the list is that of its first push, and outlives its worker | where a stealer begins, which queue a check observes. It is not the worker's index |
 //! | the idle worker with the lowest index is woken | law 5 |
-//! | an index is the lowest free one, and at least `max_size` while others are blocked | `worker_index`, names of threads |
-//! | all threads have the affinity of the builder's thread, and `cpus()` is one number | `Inherited`; how many threads may start at a time, spinning, `map` |
+//! | an index is the lowest free one, which may be `max_size` or more while others are blocked or in stop hooks | `worker_index`, names of threads |
+//! | the turn and the check visit one injector (`local.rs`) | no task waits for ever |
+//! | an idle worker is claimed whatever the entry | `IdleList::claim`, `Shared::notify` |
+//! | all threads have the affinity of the builder's thread | `Inherited`, also of the keeper and the helper; pools and processes that a task starts |
+//! | CPUs are alike, and `cpus()` is one number | default sizes, `wanted_awake`, how many threads may start at a time, spinning, `map` |
 //!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
 //! local queues are unbounded, and stealers can reach every task in them.

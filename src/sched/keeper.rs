@@ -45,8 +45,8 @@ impl Shared {
     fn keep(self: &Arc<Self>, key: ThreadKey) -> Vec<End> {
         let mut is_late = false;
         // Race 42: looked at before each park. The last worker rechecks after it has left. The
-        // keeper leaves also with a job due, unless user code lacks a helper: jobs are for queued
-        // work or running tasks, and there are none without a worker.
+        // keeper leaves also with a job due, unless user code lacks a helper: jobs are for tasks in
+        // flight, and there are none without a worker.
         loop {
             if let Some(ends) = self.try_leave(false) {
                 return self.end(key, ends);

@@ -207,7 +207,8 @@ impl Shared {
         // if tasks are queued or submitters wait.
         self.grant_permits();
         self.look_as(Notifier::KeeperLook);
-        if is_undecided {
+        // The next one forgets those that slept, if nothing is queued by then.
+        if is_undecided || asleep.all > 0 {
             self.measure_after(PAUSE);
         }
         // Last, since this may call user code.

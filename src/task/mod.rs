@@ -3,7 +3,7 @@
 //!
 //! # What an accepted task holds
 //! Each one is in flight, and has been told to the observers, as queued. Its deadline and
-//! its attachment were made at that time (`TaskRoute::own`).
+//! its attachment were made at that time (`TaskRoute::own`), also of one that enters a queue later.
 //!
 //! | a task that is | permit of a bounded queue | entry in a queue | claimed by a waiter | if it is cancelled | `shutdown_now` |
 //! |---|---|---|---|---|---|
@@ -13,7 +13,12 @@
 //! | in line for a slot of its group | none, and one over the limit when it gets its slot | none | never: it is withdrawn | leaves the line (`SlotQueue`) | drops it when it gets its slot |
 //! | a pending future | none since the end of its first poll | none | never | is dropped | queues it as cancelled: a worker drops it |
 //! | a woken future | none; its worker takes one for the poll | one | never | is dropped; the entry is stale | as a pending one |
-//! | running | one, and none while its worker counts as blocked | none | - | a closure runs on; a future is dropped after the poll | lets it end |
+//! | running | one, and none while its worker counts as blocked, or if a waiter has claimed it | none | - | a closure runs on; a future is dropped after the poll | lets a closure end, and the poll of a future |
+//!
+//! A task that lies outside of the queues also touches `Shared::drain` and `shutdown_now`, the list
+//! of joiners' reasons (`has_paused_work`: a join panics for queued tasks only), what counts as
+//! `pending` (`Sums::describe`), the tracker (`take_stall` takes each task that has not started for
+//! queued), and the metrics (the time in the queue begins with the submission).
 
 pub(crate) mod attachment;
 pub(crate) mod closure;

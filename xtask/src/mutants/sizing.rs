@@ -12,8 +12,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.is_asked.store(false, Ordering::Relaxed);\n"
         => "", Test("growth", "a_limit_of_a_view_bounds_its_workers");
     "race 42: the keeper does not look after a measurement", "src/sizing/measured.rs",
-        "        self.look_as(Notifier::KeeperLook);\n        if is_undecided {"
-        => "        if is_undecided {", Model("measured::the_last_measurement_versus_submit");
+        "        self.look_as(Notifier::KeeperLook);\n        // The next one"
+        => "        // The next one", Model("measured::the_last_measurement_versus_submit");
     "race 42: a worker above a lowered number asks for no measurement", "src/sched/worker/rest.rs",
         "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
