@@ -258,7 +258,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use super::{ThreadId, ThreadState, Wait};
+    use super::{ThreadId, ThreadState};
 
     fn tells() -> bool {
         cfg!(all(any(target_os = "linux", target_vendor = "apple"), not(miri)))
@@ -319,6 +319,8 @@ mod tests {
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn the_kinds_of_waits_are_told_apart() {
+        use super::Wait;
+
         use std::io::Read;
         use std::os::unix::net::UnixStream;
         use std::sync::{Condvar, Mutex};
