@@ -167,7 +167,8 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::{Parker, Signal};
-    use crate::sync::cpu::current_cpu;
+    use crate::sync::cpu::{cpus, current_cpu};
+    use crate::sync::spin::tests::gives_way;
 
     #[test]
     fn an_owner_counts_as_woken_until_it_runs() {
@@ -192,5 +193,13 @@ mod tests {
         let soon = Instant::now() + Duration::from_millis(1);
         assert_eq!(parker.park(Some(soon)), Signal::Expired);
         assert_eq!(parker.mailbox.lock().cpu.is_some(), current_cpu().is_some());
+    }
+
+    #[test]
+    fn the_spin_of_an_owner_gives_way() {
+        let parker = Parker::default();
+        // With a single CPU there is no spin.
+        let expected = current_cpu().is_some() || cpus() == 1;
+        assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 }

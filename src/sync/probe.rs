@@ -319,11 +319,11 @@ mod tests {
     #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn the_kinds_of_waits_are_told_apart() {
-        use super::Wait;
-
         use std::io::Read;
         use std::os::unix::net::UnixStream;
         use std::sync::{Condvar, Mutex};
+
+        use super::Wait;
 
         let asleep = |id: &ThreadId, state| {
             assert!(becomes(|| id.state() == Some(state)), "{state:?}: {:?}", id.state());

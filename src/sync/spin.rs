@@ -42,16 +42,15 @@ pub(crate) fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
 }
 
 #[cfg(all(test, not(elastipool_loom)))]
-mod tests {
+pub(super) mod tests {
     use std::cell::Cell;
 
     use super::*;
     use crate::sync::cpu::current_cpu;
-    use crate::sync::parker::Parker;
 
     /// Whether a vain spin ends before its limit while another thread waits for the CPU. Tried often:
     /// the thread may move to another CPU meanwhile, and may lose its CPU.
-    fn gives_way(mut spin: impl FnMut()) -> bool {
+    pub(in crate::sync) fn gives_way(mut spin: impl FnMut()) -> bool {
         (0..100).any(|_| {
             let _waking = current_cpu().map(Waking::begin);
             let begin = Instant::now();
@@ -65,14 +64,6 @@ mod tests {
         // With a single CPU there is no spin.
         let expected = current_cpu().is_some() || cpus() == 1;
         assert_eq!(gives_way(|| assert!(!spin_until(|| false))), expected);
-    }
-
-    #[test]
-    fn the_spin_of_an_owner_gives_way() {
-        let parker = Parker::default();
-        // With a single CPU there is no spin.
-        let expected = current_cpu().is_some() || cpus() == 1;
-        assert_eq!(gives_way(|| assert!(!parker.spin())), expected);
     }
 
     /// Waits for a condition that holds at its evaluation number `holds_at`. Returns the outcome
