@@ -98,8 +98,9 @@ pub(crate) struct Queue<T> {
     listed: crate::sync::AtomicUsize,
     /// The local queues of workers that have left. They are empty.
     free: Mutex<Vec<Local<T>>>,
-    /// Read by a thread that moves items from one queue to another: until they are there, no other
-    /// thread finds them. Written by a drain (race 24).
+    /// Read by a worker that steals or leaves, while it moves items: until they are there, no other
+    /// thread finds them. Written by a drain (race 24). Woken futures that are shared move without:
+    /// a shutdown has cancelled them before.
     moves: RwLock<()>,
 }
 
