@@ -24,6 +24,25 @@
 //! The permits are the pool's, whatever its views: tasks of a view that may have no more workers
 //! hold theirs until then, and there is one for each worker that is reserved for a view, too,
 //! whichever view's task holds it.
+//!
+//! # Where a permit changes hands
+//! *Over* means: free or not.
+//!
+//! | event | permit | by |
+//! |---|---|---|
+//! | a task is accepted | acquired, perhaps after a wait; over if too many workers wait | `acquire_permit`, `wait_for_permit`; in async code `acquire` in `submit/reserve.rs` |
+//! | it is not accepted after all | released | `accept_with_permit`, `retract`, the drop of a `Reservation` |
+//! | a task in line for a slot of its group gets it | over | `enqueue_over_limit`, `exceed_capacity` |
+//! | a worker begins the poll of a woken future | over | `begin` in `worker.rs` |
+//! | a worker ends a job, of whichever kind | released | `end` in `worker.rs` |
+//! | a worker counts as blocked; does so no more | released; over | `change_region` |
+//! | a waiter claims a task, whose entry it has taken back; has not | released; released, or left to the entry | `begin` in `wait/awaited.rs` |
+//! | a task is cancelled before its start | released, or left to the entry | `begin_cancelled` |
+//! | a worker has taken a stale entry of a new task | over, since `end` releases one; that of the entry released | `end_rare` |
+//! | a stale entry is found otherwise, or serves another task | that of the entry released | `drop_entries`, `end_entry` |
+//! | a task is handed back, or runs on its caller | released | `hand_back`, `end_entry` |
+//! | one may be free that no release has granted | granted to the first submitter | `resize`, `change_view`, `measure`, `begin_rest`, `begin_wait`, `end_wait` |
+//! | the system refuses a thread, and all may wait for permits | granted to a worker that waits, over | `ask_again` |
 
 use std::collections::VecDeque;
 use std::mem;

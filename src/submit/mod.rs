@@ -12,6 +12,9 @@
 //! | a task that its group has let wait for a slot | no: it may exceed the capacity | the thread that frees the slot runs it | was accepted before; after an immediate shutdown it is dropped |
 //! | a woken future | no: its worker takes a permit for the poll | the waker drops it as cancelled | was accepted before |
 //!
+//! A task that runs on its caller starts at once, beside whatever limit: a new kind of task that must
+//! wait for something has to come back instead.
+//!
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
 //! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
 //! that was accepted before is queued by [`Route::requeue`].

@@ -12,6 +12,11 @@
 //! The only worker has no deadline while anything is in flight, so that it does not leave and come
 //! back in a loop: `finish_on_caller` rechecks it. A worker that has ended the last task itself
 //! returns its credit before it parks.
+//!
+//! The worker leaves the idle list first (`withdraw`). Whether it may leave the pool is decided under
+//! the registry's lock (`try_retire`), where the counts tell of several workers with a reason how
+//! many may. One that may not rests again, so its reason must not hold at once again. What has to
+//! hold of the number of *idle* workers is decided in `IdleList::withdraw`, under the list's lock.
 
 use std::sync::Arc;
 use std::time::Instant;
