@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use super::{
-    Arc, REFUSE_NEXT, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pool,
+    Arc, REFUSE_NEXT, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, long, pool,
     thread,
 };
 use crate::RejectReason;
@@ -129,7 +129,7 @@ fn quiet_versus_the_last_task() {
 #[test]
 fn quiet_versus_the_end_of_the_keeper() {
     for is_refused in [false, true] {
-        explore(2, move || {
+        explore(long(2), move || {
             STARTS_KEEPER.set(true);
             let pool = builder(0, 1).build();
             let ran = Relaxed::new();
@@ -148,7 +148,7 @@ fn quiet_versus_the_end_of_the_keeper() {
 /// has looked before.
 #[test]
 fn quiet_versus_the_start_of_the_helper() {
-    explore(1, || {
+    explore(long(1), || {
         STARTS_KEEPER.set(true);
         let pool = builder(0, 1).build();
         pool.execute(|| ());

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, Relaxed, counting,
-    expire_all_workers, explore, explore_both, pool, thread,
+    expire_all_workers, explore, explore_both, long, pool, thread,
 };
 use crate::sched::TaskRoute;
 use crate::sync::unwind::contain;
@@ -87,7 +87,7 @@ fn two_wakers_versus_two_workers() {
         }
     }
 
-    explore(2, || {
+    explore(long(2), || {
         let pool = pool(1, 2);
         let wakes = Arc::new(AtomicUsize::new(0));
         let waker = Arc::new(Mutex::new(None::<Waker>));
@@ -473,7 +473,7 @@ fn shutdown_now_versus_poll() {
 /// An immediate shutdown versus a wake.
 #[test]
 fn shutdown_now_versus_wake() {
-    explore_both(2, 1, || {
+    explore_both(long(2), 1, || {
         let pool = pool(0, 1);
         let (handle, ready, waker) = pending_future(&pool);
         ready.store(true, Ordering::Relaxed);

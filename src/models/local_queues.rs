@@ -5,7 +5,7 @@ mod futures;
 
 use super::{
     Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, Relaxed, counting, explore, explore_as,
-    pair, thread, with_local_queues,
+    long, pair, thread, with_local_queues,
 };
 use crate::queue::local::Local;
 use crate::queue::model::TASK_NANOS;
@@ -247,7 +247,7 @@ fn a_worker_waits_for_a_handle() {
 /// Each task uses up its worker's quota; the worker leaves queued tasks behind.
 #[test]
 fn recycle_versus_submit_from_inside() {
-    explore(2, || {
+    explore(long(2), || {
         let pool = with_local_queues(0, 1).max_tasks_per_worker(1).build();
         let ran = Relaxed::new();
         let (inner, tasks) = (pool.clone(), [(); 2].map(|()| counting(&ran)));

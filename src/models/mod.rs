@@ -75,6 +75,12 @@ std::thread_local! {
     static CONFIGURATION: Cell<Configuration> = const { Cell::new(Configuration::Reduced) };
 }
 
+/// As many preemptions, for a model that takes a minute and more with them: one fewer in `.ci/run`,
+/// which sets this variable, and all in `.ci/nightly`.
+fn long(preemptions: usize) -> usize {
+    preemptions - usize::from(std::env::var_os("ELASTIPOOL_SHORT_MODELS").is_some())
+}
+
 /// Explores a model of reduced pools, with at most `preemptions` unless the environment says
 /// otherwise.
 fn explore(preemptions: usize, model: impl Fn() + Send + Sync + 'static) {

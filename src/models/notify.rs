@@ -1,8 +1,8 @@
 //! Submitting: which idle worker is woken, and which thread is started.
 
 use super::{
-    Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, pair, pool,
-    thread, with_spins,
+    Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, long, pair,
+    pool, thread, with_spins,
 };
 use crate::ThreadPool;
 use crate::sync::parker::{Parker, Signal};
@@ -91,7 +91,7 @@ fn two_submitters_versus_idle() {
 /// first.
 #[test]
 fn interdependent_tasks_get_a_worker_each() {
-    explore_both(2, 1, || {
+    explore_both(long(2), 1, || {
         let pool = pool(1, 2);
         pair().into_iter().for_each(|task| pool.execute(task));
         pool.shutdown_join();

@@ -4,7 +4,7 @@ use std::task::Waker;
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, STARTS_KEEPER,
-    explore, explore_both, pool, thread,
+    explore, explore_both, long, pool, thread,
 };
 use crate::blocking;
 
@@ -45,7 +45,7 @@ fn regions_end_and_the_pool_goes_back_to_its_limit() {
 /// Tasks outside of regions never overlap.
 #[test]
 fn the_end_of_a_region_versus_a_start() {
-    explore_both(2, 1, || {
+    explore_both(long(2), 1, || {
         let pool = pool(1, 1);
         let running = Arc::new(AtomicUsize::new(0));
         let gate = Gate::new();

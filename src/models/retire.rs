@@ -2,13 +2,13 @@
 
 use super::{
     Arc, Gate, REFUSE_NEXT, Relaxed, builder, counting, expire_all_workers, explore, explore_both,
-    pool, thread,
+    long, pool, thread,
 };
 
 /// Retire versus submit: the task comes while the only worker's keep-alive ends.
 #[test]
 fn retire_versus_submit() {
-    explore_both(3, 2, || {
+    explore_both(long(3), 2, || {
         let pool = pool(0, 1);
         let ran = Relaxed::new();
         pool.execute(counting(&ran));
@@ -27,7 +27,7 @@ fn retire_versus_submit() {
 /// As above, without a thread to be had: the task is handed back, or the worker stays for it.
 #[test]
 fn retire_versus_submit_without_a_thread() {
-    explore_both(3, 2, || {
+    explore_both(long(3), 2, || {
         let pool = pool(0, 1);
         let ran = Relaxed::new();
         pool.execute(counting(&ran));

@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, builder, counting, explore,
-    explore_both, pool, thread,
+    explore_both, long, pool, thread,
 };
 use crate::sync::parker::expire_waits;
 use crate::task::expiry::IS_DUE;
@@ -176,7 +176,7 @@ fn a_larger_limit_of_a_view_versus_submit() {
 /// The task that has the only one needs that worker.
 #[test]
 fn a_larger_limit_versus_a_return() {
-    explore(2, || {
+    explore(long(2), || {
         let pool = pool(0, 2);
         let view = pool.view().limit(1).build();
         let (first, second) = (Gate::new(), Gate::new());
@@ -429,7 +429,7 @@ fn pause_versus_close() {
 /// Race 10: an accepted task of a view runs, another is handed back. The pool stays open.
 #[test]
 fn close_of_a_view_versus_submit() {
-    explore_both(3, 2, || {
+    explore_both(long(3), 2, || {
         let pool = pool(1, 1);
         let view = pool.view().build();
         let ran = Relaxed::new();
@@ -518,7 +518,7 @@ fn submit_to_a_view_versus_a_full_queue() {
 /// first one returns: never both at once outside the region.
 #[test]
 fn a_worker_of_a_limited_view_blocks_and_returns() {
-    explore_both(2, 1, || {
+    explore_both(long(2), 1, || {
         let pool = pool(0, 2);
         let view = pool.view().limit(1).build();
         let gate = Gate::new();

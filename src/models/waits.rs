@@ -2,7 +2,7 @@
 
 use super::{
     Arc, AtomicBool, AtomicUsize, Flagged, Gate, Mutex, Ordering, REFUSE_NEXT, Relaxed, builder,
-    counting, explore, explore_both, pair, pool, thread, with_local_queues,
+    counting, explore, explore_both, long, pair, pool, thread, with_local_queues,
 };
 use crate::sched::{RegionKind, WorkerContext};
 use crate::{ThreadPool, blocking};
@@ -193,7 +193,7 @@ fn an_awaited_future_versus_shutdown_now() {
 /// two.
 #[test]
 fn an_awaited_task_versus_shutdown_now() {
-    explore(3, || {
+    explore(long(3), || {
         both_queues(1, 1, |pool| {
             let (ran, inner) = (Relaxed::new(), pool.clone());
             let count = ran.clone();
