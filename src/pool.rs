@@ -345,7 +345,7 @@ impl ThreadPool {
 /// Making an accepted task into a job, and enqueueing it.
 impl Accepted<'_> {
     /// Enqueues a task, and returns its handle.
-    pub(crate) fn enqueue_with_handle<T>(
+    fn enqueue_with_handle<T>(
         self,
         task: Arc<dyn Run>,
         mut handle: JoinHandle<T>,

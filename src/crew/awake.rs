@@ -70,7 +70,7 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    pub(crate) fn asleep(&self) -> f64 {
+    fn asleep(&self) -> f64 {
         (self.running as f64 - self.awake).max(0.0)
     }
 

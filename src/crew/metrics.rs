@@ -61,12 +61,12 @@ pub(crate) struct WorkerMetrics {
 pub(crate) struct Sums([usize; Count::Taken as usize + 1]);
 
 impl Sums {
-    pub(crate) fn of(self, count: Count) -> usize {
+    pub(super) fn of(self, count: Count) -> usize {
         self.0[count as usize]
     }
 
     /// Tasks that ran or were dropped. Wraps around like each of the sums.
-    pub(crate) fn ended(self) -> usize {
+    fn ended(self) -> usize {
         [Count::Completed, Count::Panicked, Count::Cancelled, Count::Expired]
             .into_iter()
             .fold(0, |sum, count| sum.wrapping_add(self.of(count)))
@@ -185,7 +185,7 @@ impl WorkerMetrics {
     }
 
     /// Whether the worker has a task.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         self.sums().active() > 0
     }
 

@@ -391,7 +391,7 @@ impl Capacity {
     }
 
     /// Whether a submitter waits, or is about to.
-    pub(crate) fn is_awaited(&self) -> bool {
+    fn is_awaited(&self) -> bool {
         // Relaxed: the caller has fenced, or has changed the word itself.
         self.word.load(Ordering::Relaxed) & AWAITED != 0
     }

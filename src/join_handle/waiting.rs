@@ -200,7 +200,7 @@ impl<T> JoinHandle<T> {
 
     /// Runs the task if it was not started, and the calling thread is a worker of its pool. Returns
     /// whether the handle has resolved then.
-    pub(crate) fn run_if_unstarted(&mut self) -> bool {
+    pub(super) fn run_if_unstarted(&mut self) -> bool {
         if let Some(task) = &self.task {
             run_awaited_task(&self.origin, task);
         }

@@ -222,7 +222,7 @@ impl<T> Stealer<T> {
 }
 
 impl<T> Ring<T> {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Ring::starting_at(0)
     }
 
@@ -262,7 +262,7 @@ impl<T> Ring<T> {
     /// `make` must not use the ring. If the ring is full and a stealer holds the lock bit, returns
     /// `make`.
     #[inline(always)]
-    pub(crate) fn push_with<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
+    pub(super) fn push_with<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
         debug_assert!(!self.is_examining.get(), "no push while an item is examined");
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
@@ -381,7 +381,7 @@ impl<T> Ring<T> {
     /// Frees all slots; the next push allocates new ones. Returns `false`, and frees nothing, if
     /// the ring holds items or a stealer holds the lock bit.
     #[must_use]
-    pub(crate) fn release(&self) -> bool {
+    pub(super) fn release(&self) -> bool {
         self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
     }
 

@@ -8,7 +8,7 @@ use crate::sync::{Ordering, fence};
 impl WorkerContext {
     /// Whether a wait of this worker is a region. In a start hook it is only if no more than
     /// `max_size` workers are in theirs.
-    pub(crate) fn may_wait(&self) -> bool {
+    pub(super) fn may_wait(&self) -> bool {
         // The calling worker is one of them. Relaxed: an estimate.
         let in_hooks = || self.shared.in_start_hook.load(Ordering::Relaxed);
         self.runs_tasks.get() || in_hooks() <= self.shared.sizes.max()
@@ -114,7 +114,7 @@ impl Shared {
     }
 
     #[cold]
-    pub(super) fn wait_to_return(&self) {
+    fn wait_to_return(&self) {
         let parker = self.returning.enqueue();
         // Race 7: queued first, then looks for capacity; workers that stop running do it in
         // reverse.
@@ -124,7 +124,7 @@ impl Shared {
     }
 
     #[cold]
-    pub(crate) fn admit_returning(&self) {
+    pub(super) fn admit_returning(&self) {
         let max_size = self.sizes.max();
         self.returning.admit(|| self.counts.return_from_region(max_size));
     }

@@ -218,7 +218,7 @@ pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerC
 pub(super) struct OutsideOfWorker(Option<Rc<WorkerContext>>, bool);
 
 impl OutsideOfWorker {
-    pub(crate) fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         let was_outside = with_thread(|thread| thread.is_outside.replace(true));
         OutsideOfWorker(set_worker(None), was_outside.unwrap_or(true))
     }
@@ -276,7 +276,7 @@ pub(crate) struct WorkerContext {
     /// Whether it runs tasks. Otherwise it runs its start hook.
     pub(super) runs_tasks: Cell<bool>,
     /// The blocking region that it is in.
-    pub(crate) region: Cell<Option<RegionKind>>,
+    pub(super) region: Cell<Option<RegionKind>>,
     /// `None` in most models, which it makes slow.
     local: Option<Local<Job>>,
     pub(crate) metrics: Arc<WorkerMetrics>,
@@ -296,9 +296,9 @@ pub(crate) struct WorkerContext {
     has_yielded: Cell<bool>,
     /// The view of which the worker holds a place. `None` in a pool without views, and for a task
     /// that was taken before there was one.
-    pub(crate) place: Cell<Option<ViewId>>,
+    pub(super) place: Cell<Option<ViewId>>,
     /// The view of which it takes a place at the end of its blocking region.
-    pub(crate) lent: Cell<Option<ViewId>>,
+    pub(super) lent: Cell<Option<ViewId>>,
 }
 
 impl WorkerContext {
@@ -342,7 +342,7 @@ impl WorkerContext {
 
     /// Before a new task: woken futures come first, and this worker may be busy for long. In a pool
     /// that measures, they wait for no closure, however short the others were.
-    pub(crate) fn share_woken_before_task(&self) {
+    pub(super) fn share_woken_before_task(&self) {
         let is_long = |local: &Local<Job>| local.pacing.are_tasks_long();
         if self.local.as_ref().is_some_and(is_long) || self.shared.sizes.follows_measurements() {
             self.share_woken();
@@ -350,7 +350,7 @@ impl WorkerContext {
     }
 
     /// Lets other workers take the futures that the worker's polls have woken.
-    pub(crate) fn share_woken(&self) {
+    pub(super) fn share_woken(&self) {
         if self.local.as_ref().is_some_and(|local| local.share_woken(&self.shared.queue)) {
             self.needs_notify.set(true);
         }
@@ -397,7 +397,7 @@ impl WorkerContext {
     }
 
     /// Forgets how long the worker's tasks take: the time since the last one is not that of tasks.
-    pub(crate) fn forget_task_time(&self) {
+    pub(super) fn forget_task_time(&self) {
         if let Some(local) = &self.local {
             local.pacing.forget();
         }
@@ -451,7 +451,7 @@ impl WorkerContext {
     /// Counts a job that the worker begins to run. If `is_poll`, the poll of a woken future,
     /// notifying is deferred to its end.
     #[inline]
-    pub(crate) fn begin(&self, is_poll: bool) {
+    pub(super) fn begin(&self, is_poll: bool) {
         self.in_poll.set(is_poll);
         self.run.set(self.run.get().wrapping_add(1));
         self.metrics.count_begin();
@@ -467,7 +467,7 @@ impl WorkerContext {
 
     /// Counts the end of the job.
     #[inline]
-    pub(crate) fn end(&self, outcome: &mut Outcome) {
+    pub(super) fn end(&self, outcome: &mut Outcome) {
         match outcome {
             Outcome::Completed | Outcome::Pending | Outcome::Yielded(_) => {
                 self.end_awaited(outcome);
@@ -557,7 +557,7 @@ impl WorkerContext {
     }
 
     /// Takes the credit, which the caller subtracts from the in-flight count next.
-    pub(crate) fn take_credit(&self) -> usize {
+    pub(super) fn take_credit(&self) -> usize {
         let credit = self.credit.take();
         // Counted before: afterwards the pool may be quiet.
         self.metrics.count_returned(credit);
@@ -565,19 +565,19 @@ impl WorkerContext {
     }
 
     /// Returns how many tasks the worker has run of its quota.
-    pub(crate) fn run_count(&self) -> usize {
+    pub(super) fn run_count(&self) -> usize {
         self.run.get()
     }
 
     /// Begins the task quota anew.
-    pub(crate) fn renew_quota(&self) {
+    pub(super) fn renew_quota(&self) {
         self.run.set(0);
     }
 
     /// Prepares for a rest. The local queues are empty, unless more workers run than may: then the
     /// others find woken futures here only if they are shared. Stale entries that are left are
     /// skipped when they are taken.
-    pub(crate) fn rest(&self) {
+    pub(super) fn rest(&self) {
         self.share_woken();
         self.covered.set(0);
         if let Some(local) = &self.local {

@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// Waits until all other threads are gone, if futures wait for that. Returns these.
-    pub(crate) fn end(&self, key: ThreadKey, ends: Vec<End>) -> Vec<End> {
+    pub(super) fn end(&self, key: ThreadKey, ends: Vec<End>) -> Vec<End> {
         if !ends.is_empty() {
             self.registry.wait_gone(Some(key), None);
         }

@@ -89,7 +89,7 @@ impl Shared {
     /// none is idle, starts a thread. Does nothing if enough workers search already.
     ///
     /// The caller has queued a task, ended a search or made spare capacity, and has then fenced.
-    pub(crate) fn notify(self: &Arc<Self>, notifier: Notifier) {
+    fn notify(self: &Arc<Self>, notifier: Notifier) {
         loop {
             let now = self.counts.load();
             let limit = self.run_limit(now);
@@ -183,7 +183,7 @@ impl Shared {
     /// How many threads may be starting at a time for `queued` tasks. Workers in their start hooks
     /// count as takers of one task each. Not more than there are CPUs: further ones only wait for
     /// the kernel's lock of the process's memory, which each start takes several times.
-    pub(super) fn start_limit(&self, queued: usize) -> usize {
+    fn start_limit(&self, queued: usize) -> usize {
         let in_hooks = self.in_start_hook.load(Ordering::Relaxed);
         queued.saturating_sub(in_hooks).clamp(1, cpus())
     }
@@ -196,14 +196,14 @@ impl Shared {
     /// Whether a worker in its start hook makes a start unnecessary, of an extra worker or under
     /// [`Growth::Stalled`](crate::Growth::Stalled): it will look at the queue. A blocked worker may
     /// be one of those in a hook, and will not.
-    pub(super) fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
+    fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
         (self.config.growing.delay.is_some() || self.is_beyond_limit(now))
             && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
     }
 
     /// Ends a new worker's search before its start hook, which may be slow: neither idle workers
     /// nor further starts wait for it.
-    pub(crate) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
+    pub(super) fn enter_start_hook(self: &Arc<Self>, search: Option<Search>) {
         let in_hooks = 1 + self.in_start_hook.fetch_add(1, Ordering::Relaxed);
         self.counts.end_search(search).fence(self);
         // Each worker in a hook will take one task, and so will each starting one. Notifies only
@@ -217,7 +217,7 @@ impl Shared {
     /// ([`should_wait_for_hooks`]).
     ///
     /// [`should_wait_for_hooks`]: Self::should_wait_for_hooks
-    pub(crate) fn exit_start_hook(&self) -> MustLook {
+    pub(super) fn exit_start_hook(&self) -> MustLook {
         self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
         MustLook::owed()
     }

@@ -93,7 +93,7 @@ impl Shared {
 
     /// Releases the calling worker's place, if it has one.
     #[must_use]
-    pub(crate) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
+    pub(super) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
         context.place.take().map(|held| self.policy.release(held))
     }
 

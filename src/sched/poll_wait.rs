@@ -91,7 +91,7 @@ impl Drop for PollWait {
 pub(crate) struct PollScope(Poller);
 
 impl PollScope {
-    pub(crate) fn begin(poller: Poller) -> Self {
+    pub(super) fn begin(poller: Poller) -> Self {
         PollScope(POLLER.try_with(|current| current.replace(poller)).unwrap_or_default())
     }
 }

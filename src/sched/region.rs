@@ -78,7 +78,7 @@ impl OutsideOfRegion {
     }
 
     /// Whether the worker goes back to a region.
-    pub(crate) fn is_in_region(&self) -> bool {
+    pub(super) fn is_in_region(&self) -> bool {
         self.left.is_some()
     }
 }

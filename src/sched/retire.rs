@@ -10,7 +10,7 @@ use crate::sched::worker::Retire;
 
 impl Shared {
     /// Until when an idle worker may park. `None`: until it is rechecked.
-    pub(crate) fn rest_until(&self, now: Snapshot, since: Instant) -> Option<Instant> {
+    pub(super) fn rest_until(&self, now: Snapshot, since: Instant) -> Option<Instant> {
         let total = now.total();
         if total <= self.sizes.core() || (total == 1 && !self.in_flight.status().is_quiet()) {
             return None;
@@ -21,14 +21,14 @@ impl Shared {
     /// Whether more workers are running than may: some have returned from regions, or the limit was
     /// lowered.
     #[inline]
-    pub(crate) fn is_above_limit(&self, now: Snapshot) -> bool {
+    pub(super) fn is_above_limit(&self, now: Snapshot) -> bool {
         now.running() > self.sizes.limit() && now.running() > self.own_limit(now)
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle
     /// list. `None`: it stays.
     #[must_use]
-    pub(crate) fn try_retire(
+    pub(super) fn try_retire(
         self: &Arc<Self>,
         why: Retire,
         key: ThreadKey,

@@ -53,7 +53,7 @@ impl<'a> Route<'a> {
     /// for each [observer](crate::observe::Observe) of the pool. Mostly there is none. A part that
     /// panics is left out.
     #[inline]
-    pub(crate) fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
+    fn attachment(self, line: Line, is_future: bool) -> Option<Attachment> {
         if self.shared.observers.is_empty() { None } else { self.attach(line, is_future) }
     }
 

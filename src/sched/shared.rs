@@ -98,11 +98,11 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(super) inherited: Inherited,
     /// What keeps the pool open, of a type that no room knows.
-    pub(crate) handle: Weak<dyn Any + Send + Sync>,
+    pub(super) handle: Weak<dyn Any + Send + Sync>,
     /// The outermost first. Mostly empty.
     pub(crate) observers: Vec<Arc<dyn Observe>>,
     pub(crate) keeper: Arc<Keeper>,
-    pub(crate) deferred: Deferred,
+    pub(super) deferred: Deferred,
     pub(crate) stall: Stall,
     pub(crate) deadlines: Deadlines,
     pub(crate) sizing: Sizing,
@@ -118,7 +118,7 @@ pub(crate) struct Shared {
     pub(crate) in_flight: InFlight,
     /// How many tasks of the default view run, and how many workers may run one that no policy has
     /// counted. Never closed.
-    pub(crate) running: InFlight,
+    pub(super) running: InFlight,
     pub(crate) pending: Pending,
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
     /// tasks, as dropping the last `Shared` might.
@@ -132,13 +132,13 @@ pub(crate) struct Shared {
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,
     /// was counted.
-    pub(crate) declared: AtomicUsize,
+    pub(super) declared: AtomicUsize,
     /// The largest number of workers in regions so far.
-    pub(crate) peak_blocked: Counter,
+    pub(super) peak_blocked: Counter,
     /// Workers that wait to return from blocking regions.
-    pub(crate) returning: Returning,
+    pub(super) returning: Returning,
     /// How often `max_size` was lowered.
-    pub(crate) shrinks: Counter,
+    pub(super) shrinks: Counter,
     /// How many immediate shutdowns there were. After the first one deferred tasks are dropped
     /// instead of queued.
     pub(crate) stops: Counter,

@@ -27,8 +27,8 @@ pub(crate) enum StartError {
 /// A worker that leaves once another one is started in its place.
 #[derive(Clone, Copy)]
 pub(super) struct Predecessor {
-    pub(crate) key: ThreadKey,
-    pub(crate) index: usize,
+    pub(super) key: ThreadKey,
+    pub(super) index: usize,
 }
 
 impl Shared {

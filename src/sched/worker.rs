@@ -28,17 +28,17 @@ use crate::views::{Gate, ViewCore, ViewJob};
 
 /// What a new worker's thread is given.
 pub(crate) struct Start {
-    pub(crate) shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     /// Locked by the starter until the worker is registered.
-    pub(crate) gate: Arc<Mutex<()>>,
-    pub(crate) key: ThreadKey,
-    pub(crate) index: usize,
+    pub(super) gate: Arc<Mutex<()>>,
+    pub(super) key: ThreadKey,
+    pub(super) index: usize,
     /// Not one that the user's hook gave.
-    pub(crate) has_default_name: bool,
-    pub(crate) metrics: Arc<WorkerMetrics>,
-    pub(crate) search: Option<Search>,
+    pub(super) has_default_name: bool,
+    pub(super) metrics: Arc<WorkerMetrics>,
+    pub(super) search: Option<Search>,
     /// The value of `shrinks` when its start was decided.
-    pub(crate) shrinks: usize,
+    pub(super) shrinks: usize,
 }
 
 /// Why a worker leaves.
@@ -56,7 +56,7 @@ pub(crate) enum Retire {
 
 impl Retire {
     /// As events call it.
-    pub(crate) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Retire::Surplus => "surplus",
             Retire::Excess => "excess",

@@ -161,7 +161,7 @@ impl Shared {
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
-    pub(crate) fn measure(self: &Arc<Self>) {
+    fn measure(self: &Arc<Self>) {
         let mut state = self.sizing.state.lock();
         let begun = Instant::now();
         let keeper = ThreadId::of_current();

@@ -106,7 +106,7 @@ pub(crate) struct Accepted<'a> {
     pub(crate) route: Route<'a>,
     /// The line of the user's program that submits it.
     pub(crate) line: Line,
-    pub(crate) runner: Runner,
+    runner: Runner,
 }
 
 /// Who runs an accepted task.
@@ -287,7 +287,7 @@ impl<'a> Route<'a> {
 
     /// Accepts a task, for which the caller has acquired a permit. Counts no rejection.
     #[inline(always)]
-    pub(super) fn accept_with_permit(self, patience: Patience) -> Result<Runner, Refusal> {
+    fn accept_with_permit(self, patience: Patience) -> Result<Runner, Refusal> {
         match self.count_accepted() {
             Ok(context) => self.find_runner(context, patience),
             Err(refusal) => {
@@ -322,7 +322,7 @@ impl<'a> Route<'a> {
     }
 
     /// Finds out who runs an accepted task. Starts the first worker if there is none.
-    pub(super) fn find_runner(
+    fn find_runner(
         self,
         context: Option<Rc<WorkerContext>>,
         patience: Patience,
@@ -357,7 +357,7 @@ impl<'a> Route<'a> {
     }
 
     /// Returns why there is no permit.
-    pub(super) fn refuse_permit(self) -> Refusal {
+    fn refuse_permit(self) -> Refusal {
         // Also without a wait: the caller of a closed view must not try again until there is
         // capacity.
         if self.shared.in_flight.is_closed() {
@@ -394,7 +394,7 @@ impl<'a> Route<'a> {
         capacity.end_wait(&self.shared.sizes, granted, outcome)
     }
 
-    pub(super) fn begin_permit_wait(self, capacity: &dyn Permits, waits: Waits) -> Granted {
+    fn begin_permit_wait(self, capacity: &dyn Permits, waits: Waits) -> Granted {
         let shared = self.shared;
         let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
         let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, &is_closed);
@@ -536,7 +536,7 @@ impl Shared {
 
     /// Starts the first worker if there is none. `false` if the system refuses the thread.
     #[must_use]
-    pub(super) fn ensure_worker(self: &Arc<Self>) -> bool {
+    fn ensure_worker(self: &Arc<Self>) -> bool {
         self.counts.load().total() > 0 || self.start_first().is_ok()
     }
 }

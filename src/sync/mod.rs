@@ -128,7 +128,7 @@ impl Condvar {
         }
     }
 
-    pub(crate) fn notify_one(&self) {
+    fn notify_one(&self) {
         self.0.notify_one();
     }
 

@@ -29,19 +29,19 @@ pub(crate) struct Waking(usize);
 
 impl Waking {
     /// Counts a thread that waits for this CPU.
-    pub(crate) fn begin(cpu: usize) -> Self {
+    pub(super) fn begin(cpu: usize) -> Self {
         count_of(cpu).increment();
         Waking(cpu)
     }
 
     /// Calls `wake`, which wakes another thread, and counts the calling thread meanwhile.
-    pub(crate) fn during(wake: impl FnOnce()) {
+    pub(super) fn during(wake: impl FnOnce()) {
         let _waking = current_cpu().map(Self::begin);
         wake();
     }
 
     /// Whether any thread waits for the CPU of the calling thread.
-    pub(crate) fn is_any_here() -> bool {
+    pub(super) fn is_any_here() -> bool {
         current_cpu().is_some_and(|cpu| count_of(cpu).get() > 0)
     }
 }

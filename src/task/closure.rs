@@ -96,7 +96,7 @@ impl<R: 'static> Closure<R> {
 
     /// Stores a closure that may panic. What contains the panic is compiled once, not for each type
     /// of closure.
-    pub(crate) fn contained<F: FnOnce() + Send + 'static>(closure: F) -> Self {
+    pub(super) fn contained<F: FnOnce() + Send + 'static>(closure: F) -> Self {
         if const { fits::<F>() } {
             Closure { space: store(closure), methods: &const { Methods::of_contained::<F>() } }
         } else {
@@ -156,12 +156,12 @@ pub(crate) struct ClosureOr<R: 'static, V> {
 
 impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     #[inline]
-    pub(crate) fn closure(closure: Closure<R>) -> Self {
+    pub(super) fn closure(closure: Closure<R>) -> Self {
         ClosureOr { closure, _value: PhantomData }
     }
 
     #[inline]
-    pub(crate) fn value(value: V, flag: bool) -> Self {
+    pub(super) fn value(value: V, flag: bool) -> Self {
         const { assert!(fits::<V>()) };
         let methods = if flag {
             &const { Methods::of_value::<V>(true) }
@@ -173,14 +173,14 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
 
     /// Returns the value and its flag, or `None` if this is a closure or nothing.
     #[inline]
-    pub(crate) fn as_value(&self) -> Option<(&V, bool)> {
+    pub(super) fn as_value(&self) -> Option<(&V, bool)> {
         let Content::Value(flag) = self.closure.methods.kind else { return None };
         // SAFETY: the space holds a `V`.
         Some((unsafe { &*self.closure.space.as_ptr().cast::<V>() }, flag))
     }
 
     /// Returns the value and its flag, or this if it is a closure.
-    pub(crate) fn into_value(self) -> Result<(V, bool), Self> {
+    pub(super) fn into_value(self) -> Result<(V, bool), Self> {
         let Content::Value(flag) = self.closure.methods.kind else { return Err(self) };
         let this = ManuallyDrop::new(self);
         // SAFETY: the space holds a `V`. It is not used again: `ManuallyDrop` keeps this from being
@@ -195,7 +195,7 @@ impl<R: 'static, V: Send + 'static> ClosureOr<R, V> {
     /// # Panics
     /// If called twice.
     #[inline]
-    pub(crate) fn call_in_place_or(
+    pub(super) fn call_in_place_or(
         &mut self,
         contained: impl FnOnce(Result<(), Payload>) -> R,
         with_value: impl FnOnce(V, bool) -> R,

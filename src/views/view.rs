@@ -37,9 +37,9 @@ pub(crate) struct ViewCore {
     pub(crate) running: InFlight,
     pub(crate) metrics: CallerMetrics,
     pub(crate) rejected: Counter,
-    pub(crate) pool: Weak<dyn ViewPool>,
+    pool: Weak<dyn ViewPool>,
     /// Its handles, and its own tasks in flight. None is added to zero.
-    pub(crate) holders: Counter,
+    holders: Counter,
 }
 
 /// What a handle keeps of its view, and of its reserve.

@@ -17,7 +17,7 @@ impl Worker {
     /// none, and polls futures until none is ready or it may take any task. Returns whether it was
     /// the extra worker.
     #[cold]
-    pub(crate) fn poll_as_extra(&mut self) -> bool {
+    pub(super) fn poll_as_extra(&mut self) -> bool {
         let (shared, context) = (Arc::clone(&self.shared), Rc::clone(&self.context));
         context.share_woken();
         let (limit, max_size) = (shared.sizes.limit(), shared.sizes.max());
@@ -69,7 +69,7 @@ impl Shared {
     }
 
     /// Makes the worker with these metrics one of the others, if it is the extra one.
-    pub(crate) fn end_extra(&self, metrics: &WorkerMetrics) -> Option<MustLook> {
+    pub(in crate::sched) fn end_extra(&self, metrics: &WorkerMetrics) -> Option<MustLook> {
         // AcqRel: the change of the counts by which it became the extra one comes before.
         let was_extra = metrics.is_extra.load(Ordering::Relaxed)
             && metrics.is_extra.swap(false, Ordering::AcqRel);
