@@ -427,7 +427,7 @@ mod tests {
         let workers = [(); N].map(|()| Arc::new(Parker::default()));
         for (index, parker) in workers.iter().enumerate() {
             shared.counts.add_worker();
-            _ = shared.idle.publish(&shared.counts, FIRST + index, parker);
+            _ = shared.idle.publish(&shared.counts, FIRST + index, parker, false);
         }
         workers
     }
@@ -497,7 +497,7 @@ mod tests {
         for _ in 0..2 {
             pool.scope(|scope| scope.execute(|| ()));
             assert_eq!((woken(&workers), shared.queue.len()), ([true], 1));
-            _ = shared.idle.publish(&shared.counts, FIRST, &workers[0]);
+            _ = shared.idle.publish(&shared.counts, FIRST, &workers[0], false);
             _ = shared.counts.end_search(Search::Searching);
         }
     }

@@ -705,7 +705,7 @@ fn ready_futures_start_one_thread_beside_closures() {
         return;
     }
     for (count, are_woken) in [(1, false), (1, true), (64, false), (64, true)] {
-        let excesses = (0..5).map(|_| {
+        for _ in 0..5 {
             let pool = ThreadPool::default();
             let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
             let (triggers, futures): (Vec<_>, Vec<_>) = (0..count).map(|_| triggered()).unzip();
@@ -744,13 +744,8 @@ fn ready_futures_start_one_thread_beside_closures() {
             allowed = allowed.max(pool.stats().allowed);
             stop.store(true, Ordering::SeqCst);
             let peak = pool.stats().peak_workers;
+            assert!(peak <= allowed + 1, "{peak} threads beside a number of {allowed}: {count}");
             assert!(pool.shutdown_join_timeout(LIMIT));
-            peak.saturating_sub(allowed)
-        });
-        let excesses: Vec<_> = excesses.collect();
-        // Another one may start at the moment at which the worker that has polled them goes to rest.
-        let least = excesses.iter().min();
-        let is_bounded = least <= Some(&1) && excesses.iter().all(|excess| *excess <= 2);
-        assert!(is_bounded, "{excesses:?} threads too many for {count} futures");
+        }
     }
 }

@@ -253,9 +253,10 @@ impl Counts {
         MustLook::owed()
     }
 
-    /// Adds an idle worker. The caller holds the idle list's lock.
-    pub(crate) fn add_idle(&self) -> MustLook {
-        let before = self.word.fetch_add(ONE_IDLE, Ordering::Relaxed);
+    /// Adds an idle worker, which `was_extra` until now. The caller holds the idle list's lock.
+    pub(crate) fn add_idle(&self, was_extra: bool) -> MustLook {
+        let change = ONE_IDLE - usize::from(was_extra) * ONE_EXTRA;
+        let before = self.word.fetch_add(change, Ordering::Relaxed);
         require!(Snapshot(before).idle() < Snapshot(before).runnable());
         MustLook::owed()
     }

@@ -45,15 +45,22 @@ pub(crate) enum IdleWithdrawal {
 }
 
 impl IdleList {
-    /// Adds the worker. The submitter of an earlier task did not see this worker.
-    pub(crate) fn publish(&self, counts: &Counts, index: usize, parker: &Arc<Parker>) -> MustLook {
+    /// Adds the worker, which `was_extra` until now. The submitter of an earlier task did not see
+    /// this worker.
+    pub(crate) fn publish(
+        &self,
+        counts: &Counts,
+        index: usize,
+        parker: &Arc<Parker>,
+        was_extra: bool,
+    ) -> MustLook {
         let worker = IdleWorker { index, parker: Arc::clone(parker) };
         let mut workers = self.workers.lock();
         let found = find(&workers, index);
         debug_assert!(found.is_err(), "the worker is on the list already");
         let place = found.unwrap_or_else(|place| place);
         workers.insert(place, worker);
-        counts.add_idle()
+        counts.add_idle(was_extra)
     }
 
     /// Removes the worker with this index, if `change` has changed the counts for that.
@@ -109,7 +116,7 @@ mod tests {
             (IdleList::default(), Counts::default(), Arc::new(Parker::default()));
         for _ in 0..2 {
             counts.add_worker();
-            _ = list.publish(&counts, 7, &parker);
+            _ = list.publish(&counts, 7, &parker, false);
         }
     }
 
@@ -119,7 +126,7 @@ mod tests {
         let parkers = [(); 6].map(|()| Arc::new(Parker::default()));
         let publish = |index: usize| {
             counts.add_worker();
-            _ = list.publish(&counts, index, &parkers[index]);
+            _ = list.publish(&counts, index, &parkers[index], false);
         };
         // Returns the index of the worker that is claimed.
         let claim = || {

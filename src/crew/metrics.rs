@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::stats::Stats;
 use crate::sync::probe::ThreadId;
-use crate::sync::{AtomicBool, Counter, Hint};
+use crate::sync::{AtomicBool, Counter, Hint, Ordering};
 use crate::task::job::Outcome;
 use crate::task::unstarted::Entry;
 
@@ -50,7 +50,7 @@ pub(crate) struct WorkerMetrics {
     pub(crate) thread: ThreadId,
     /// Whether the worker is in a blocking region.
     pub(crate) is_in_region: Hint,
-    /// Whether the worker is the extra one. The thread that clears it ends that.
+    /// Whether the worker is the extra one ([`end_extra`](Self::end_extra)).
     pub(crate) is_extra: AtomicBool,
     /// The CPU time that the worker had used at the last measurement, in nanoseconds.
     used: Counter,
@@ -121,6 +121,12 @@ impl WorkerMetrics {
     #[inline]
     pub(crate) fn add(&self, count: Count, number: usize) {
         self.counters[count as usize].add_alone(number);
+    }
+
+    /// Whether the worker was the extra one: then the caller changes the counts.
+    pub(crate) fn end_extra(&self) -> bool {
+        // AcqRel: the change of the counts by which it became the extra one comes before.
+        self.is_extra.load(Ordering::Relaxed) && self.is_extra.swap(false, Ordering::AcqRel)
     }
 
     /// Counts a job that begins.

@@ -8,7 +8,9 @@ use std::task::Poll;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::stalled::pass_time_until;
-use super::{Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, thread};
+use super::{
+    Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, long, thread,
+};
 use crate::queue::model::TASK_NANOS;
 use crate::{Growth, ThreadPool, blocking};
 
@@ -71,6 +73,46 @@ fn a_rest_of_the_extra_worker_versus_a_future() {
         begun.pass();
         pool.spawn(async {});
         pool.spawn(async move { gate.open() });
+        pool.shutdown_join();
+    });
+}
+
+/// Law 4: one thread comes for futures that are ready one after another, also while it goes to rest.
+#[test]
+fn a_rest_of_the_extra_worker_versus_a_start() {
+    explore(1, || {
+        let (pool, [gate, begun, polled]) = (measured(3), [(); 3].map(|()| Gate::new()));
+        let (opening, waiting, polling) = (begun.clone(), gate.clone(), polled.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        pool.spawn(async move { polling.open() });
+        polled.pass();
+        pool.spawn(async move { gate.open() });
+        pool.join();
+        assert!(pool.stats().peak_workers <= 2, "a second thread has come for futures");
+        pool.shutdown_join();
+    });
+}
+
+/// Law 4: as above, while the worker that was started is in its start hook, and leaves it.
+#[test]
+fn a_start_hook_of_the_extra_worker_versus_a_start() {
+    explore(long(2), || {
+        let pool = builder(0, 3).growth(Growth::measured(1)).on_worker_start(|_| ()).build();
+        let [gate, begun] = [Gate::new(), Gate::new()];
+        let (opening, waiting) = (begun.clone(), gate.clone());
+        pool.execute(move || {
+            opening.open();
+            waiting.pass();
+        });
+        begun.pass();
+        pool.spawn(async {});
+        pool.spawn(async move { gate.open() });
+        pool.join();
+        assert!(pool.stats().peak_workers <= 2, "a second thread has come for futures");
         pool.shutdown_join();
     });
 }

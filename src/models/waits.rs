@@ -386,7 +386,7 @@ fn a_return_versus_a_worker_that_stops() {
         _ = shared.counts.add_blocked();
         let stops = {
             let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.counts.add_idle().fence(&shared))
+            thread::spawn(move || shared.counts.add_idle(false).fence(&shared))
         };
         shared.return_from_region();
         stops.join().unwrap();

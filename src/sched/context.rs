@@ -643,7 +643,7 @@ mod tests {
             counts.add_worker();
         }
         assert!(!may_wake(counts.load(), 200), "a thread may be started");
-        _ = counts.add_idle();
+        _ = counts.add_idle(false);
         assert!(may_wake(counts.load(), 100));
         assert!(!may_wake(counts.load(), 99));
     }

@@ -148,6 +148,7 @@ impl Shared {
                 starting <= self.work_len()
                     && now.may_start(self.run_limit(now))
                     && (starting == 1 || !self.is_beyond_limit(now))
+                    && !self.should_wait_for_hooks(now)
             };
             let started = self.start_worker(Some(Search::Starting), None, &may);
             let Err(why) = started else { return };
@@ -198,7 +199,8 @@ impl Shared {
     /// be one of those in a hook, and will not.
     fn should_wait_for_hooks(&self, now: Snapshot) -> bool {
         (self.config.growing.delay.is_some() || self.is_beyond_limit(now))
-            && self.in_start_hook.load(Ordering::Relaxed) > now.blocked()
+            // Acquire: a worker that has left its hook searches.
+            && self.in_start_hook.load(Ordering::Acquire) > now.blocked()
     }
 
     /// Ends a new worker's search before its start hook, which may be slow: neither idle workers
@@ -213,13 +215,12 @@ impl Shared {
         }
     }
 
-    /// Returns the look at the queue for the submitters that have relied on the worker
-    /// ([`should_wait_for_hooks`]).
-    ///
-    /// [`should_wait_for_hooks`]: Self::should_wait_for_hooks
-    pub(super) fn exit_start_hook(&self) -> MustLook {
-        self.in_start_hook.fetch_sub(1, Ordering::Relaxed);
-        MustLook::owed()
+    /// Returns a search for the submitters that have relied on the worker
+    /// ([`should_wait_for_hooks`](Self::should_wait_for_hooks)).
+    pub(super) fn exit_start_hook(&self) -> Search {
+        self.counts.begin_starting();
+        self.in_start_hook.fetch_sub(1, Ordering::Release);
+        Search::Starting
     }
 
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.

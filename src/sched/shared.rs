@@ -123,11 +123,10 @@ pub(crate) struct Shared {
     /// In an `Arc` of its own: an exiting thread reports to the registry when it may no longer drop
     /// tasks, as dropping the last `Shared` might.
     pub(crate) registry: Arc<Registry>,
-    /// Workers in their start hooks: the workers that will look at the queue soon. Each fences after
-    /// it has left its hook, and looks. Without it, under
-    /// [`Growth::Stalled`](crate::Growth::Stalled) and for the extra worker, a slow start hook would make each submission
-    /// start another thread, until `max_size`, for tasks that the first worker runs as soon as its
-    /// hook has returned.
+    /// Workers in their start hooks: the workers that will look at the queue soon. Each leaves its
+    /// hook with a search. Without it, under [`Growth::Stalled`](crate::Growth::Stalled) and for
+    /// the extra worker, a slow start hook would make each submission start another thread, until
+    /// `max_size`, for tasks that the first worker runs as soon as its hook has returned.
     pub(super) in_start_hook: AtomicUsize,
     /// Workers in declared regions. Those above `max_blocked` are not counted in `blocked`. Changes
     /// acquire and release: a worker that subtracts itself from `blocked` sees that it, or another,

@@ -158,7 +158,7 @@ impl Worker {
             if let Some(hook) = &hooks.on_worker_start {
                 hooks.call(|| hook(self.index));
             }
-            self.shared.exit_start_hook().fence(&self.shared);
+            self.search = Some(self.shared.exit_start_hook());
         }
         self.context.runs_tasks.set(true);
         if !self.shared.policy.is_used() {

@@ -5,7 +5,7 @@ fn fields_do_not_touch_each_other() {
     let counts = Counts::default();
     counts.add_worker();
     counts.add_worker();
-    _ = counts.add_idle();
+    _ = counts.add_idle(false);
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 1, 0, 2));
     assert!(counts.claim_idle(8, 1));
@@ -15,7 +15,7 @@ fn fields_do_not_touch_each_other() {
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.runnable()), (2, 0, 1, 1));
     assert_eq!(now.searching(), 1);
-    _ = counts.add_idle().and(counts.end_search(Search::Searching));
+    _ = counts.add_idle(false).and(counts.end_search(Search::Searching));
     let now = counts.load();
     assert_eq!((now.total(), now.idle(), now.blocked(), now.searching()), (2, 1, 1, 0));
     counts.remove_idle();
@@ -48,7 +48,7 @@ fn no_more_search_than_are_enough() {
     let counts = Counts::default();
     for _ in 0..9 {
         counts.add_worker();
-        _ = counts.add_idle();
+        _ = counts.add_idle(false);
     }
     assert!(counts.claim_idle(9, 1) && !counts.claim_idle(9, 1));
     assert!(counts.claim_idle(9, 2) && !counts.claim_idle(9, 2));
@@ -80,7 +80,7 @@ fn a_spare_worker_stays_idle_at_the_limit() {
     let counts = Counts::default();
     counts.add_worker();
     counts.add_worker();
-    _ = counts.add_idle();
+    _ = counts.add_idle(false);
     assert!(!counts.claim_idle(1, 1));
     _ = counts.add_blocked();
     assert!(counts.claim_idle(1, 1));

@@ -14,8 +14,9 @@ use crate::views::ViewJob;
 
 impl Worker {
     /// More workers run than may. Makes this one the extra one if a future is ready and there is
-    /// none, and polls futures until none is ready or it may take any task. Returns whether it was
-    /// the extra worker.
+    /// none, and polls futures until none is ready or it may take any task. Returns whether it may.
+    /// Otherwise it rests next, and is the extra one until it is counted as idle: no other thread
+    /// starts for a future meanwhile.
     #[cold]
     pub(super) fn poll_as_extra(&mut self) -> bool {
         let (shared, context) = (Arc::clone(&self.shared), Rc::clone(&self.context));
@@ -46,16 +47,15 @@ impl Worker {
                 && shared.counts.load().is_extra_needed(shared.sizes.limit(), shared.sizes.max())
                 && !self.is_quota_used();
             if !goes_on {
-                break;
+                // Race 1: submitters of futures have relied on it. There is room: the worker that
+                // has stopped looks, or the keeper does after a raise.
+                let _: Option<MustLook> = shared.end_extra(&context.metrics);
+                return true;
             }
             // Those of its own polls stand in line with the others.
             context.share_woken();
         }
-        // Race 1: submitters of futures have relied on it. Either more run than may: then it rests,
-        // and looks. Or there is room: the worker that has stopped looks, or the keeper does after
-        // a raise.
-        let _: Option<MustLook> = shared.end_extra(&context.metrics);
-        true
+        false
     }
 }
 
@@ -70,9 +70,6 @@ impl Shared {
 
     /// Makes the worker with these metrics one of the others, if it is the extra one.
     pub(in crate::sched) fn end_extra(&self, metrics: &WorkerMetrics) -> Option<MustLook> {
-        // AcqRel: the change of the counts by which it became the extra one comes before.
-        let was_extra = metrics.is_extra.load(Ordering::Relaxed)
-            && metrics.is_extra.swap(false, Ordering::AcqRel);
-        was_extra.then(|| self.counts.end_extra())
+        metrics.end_extra().then(|| self.counts.end_extra())
     }
 }

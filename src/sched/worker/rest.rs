@@ -72,7 +72,10 @@ impl Worker {
             capacity.grant_before_rest(&self.shared.sizes);
         }
         self.context.rest();
-        let owed = self.shared.idle.publish(&self.shared.counts, self.index, &self.parker);
+        // In one change: no thread is started for a future that comes in between.
+        let was_extra = self.context.metrics.end_extra();
+        let Shared { counts, idle, .. } = &*self.shared;
+        let owed = idle.publish(counts, self.index, &self.parker, was_extra);
         let owed = owed.and(self.end_search()).and(freed);
         // Published before it returns its credit: the worker that makes the pool quiet counts as
         // idle when the joiner returns.

@@ -15,6 +15,14 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "extra: each ready future starts a thread", "src/sched/notify.rs",
         "now.running() >= self.own_limit(now)" => "false",
         Test("law_04_bounded", "ready_futures_start_one");
+    "extra: it is none before it is idle", "src/sched/worker/rest.rs",
+        "let was_extra = self.context.metrics.end_extra();"
+        => "let was_extra = self.shared.end_extra(&self.context.metrics).is_none() && false;", Model("extra::a_rest_of_the_extra_worker_versus_a_start");
+    "extra: a thread starts beside one in its start hook", "src/sched/notify.rs",
+        "                    && !self.should_wait_for_hooks(now)\n" => "", Model("extra::a_start_hook_of");
+    "extra: a worker that leaves its start hook does not search", "src/sched/worker.rs",
+        "self.search = Some(self.shared.exit_start_hook());"
+        => "let search = self.shared.exit_start_hook();\n            self.shared.counts.end_search(search).fence(&self.shared);", Model("extra::a_start_hook_of");
     "extra: a worker in a region stays the extra one", "src/sched/compensate.rs",
         "            owed = owed.and(shared.end_extra(&self.metrics));\n" => "", Model("extra::a_poll_that_enters");
     "extra: the keeper does not watch it", "src/sizing/measured.rs",
