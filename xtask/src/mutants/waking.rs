@@ -49,8 +49,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        if self.work_len() > in_hooks + self.counts.starting() {"
         => "        if in_hooks == usize::MAX {", Model("hooks::a_slow_start_hook");
     "start hook: a blocked worker in its start hook counts as one that will look", "src/sched/notify.rs",
-        "self.in_start_hook.load(Ordering::Relaxed) > now.blocked()"
-        => "self.in_start_hook.load(Ordering::Relaxed) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
+        "self.in_start_hook.load(Ordering::Acquire) > now.blocked()"
+        => "self.in_start_hook.load(Ordering::Acquire) > now.blocked() * 0", Model("stalled::a_wait_in_a_start_hook");
     "one thread starts at a time", "src/sched/notify.rs",
         "queued.saturating_sub(in_hooks).clamp(1, cpus())"
         => "{ let _ = (queued, in_hooks); 1 }", Model("notify::no_more_threads");
