@@ -86,6 +86,11 @@ impl Keeper {
     /// Asks for a job at a certain time, or earlier if that was asked for before. The job is done
     /// once.
     pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
+        // A model without a keeper has no time that passes.
+        #[cfg(elastipool_loom)]
+        if !crate::sync::STARTS_KEEPER.get() {
+            return;
+        }
         let mut state = self.state.lock();
         let first = state.due.iter().flatten().min().copied();
         let due = &mut state.due[job as usize];
@@ -107,12 +112,6 @@ impl Keeper {
     /// Whether a thread for queued tasks was refused, and was not asked for again since.
     pub(crate) fn is_starved(&self) -> bool {
         self.state.lock().due[KeeperJob::Threads as usize].is_some()
-    }
-
-    /// Lets the deadline of the keeper's sleep pass.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn expire(&self) {
-        self.parker.expire();
     }
 }
 

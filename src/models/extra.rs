@@ -11,7 +11,7 @@ use super::stalled::pass_time_until;
 use super::{
     Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, long, thread,
 };
-use crate::queue::model::TASK_NANOS;
+use crate::sync::TASK_NANOS;
 use crate::{Growth, ThreadPool, blocking};
 
 /// One worker may run, and at most `max_size` beside futures.

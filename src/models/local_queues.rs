@@ -8,10 +8,9 @@ use super::{
     long, pair, thread, with_local_queues,
 };
 use crate::queue::local::Local;
-use crate::queue::model::TASK_NANOS;
 use crate::queue::{Kind, Queue};
 use crate::sched::WorkerContext;
-use crate::sync::REFUSE_NEXT;
+use crate::sync::{REFUSE_NEXT, TASK_NANOS};
 use crate::task::job::Job;
 use crate::{ThreadPool, worker_index};
 

@@ -45,8 +45,8 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 
-use crate::queue::model::SHORT_INTERVAL;
-use crate::sync::{REFUSE_NEXT, STARTS_KEEPER};
+use crate::keeper::Keeper;
+use crate::sync::{REFUSE_NEXT, SHORT_INTERVAL, STARTS_KEEPER};
 use crate::{Builder, ThreadPool};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -202,6 +202,13 @@ fn with_spins(core_size: usize, max_size: usize) -> Builder {
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {
     builder(core_size, max_size).build()
+}
+
+impl Keeper {
+    /// Lets the deadline of the keeper's sleep pass.
+    fn expire(&self) {
+        self.parker.expire();
+    }
 }
 
 /// Lets keep-alives pass until all workers have left.

@@ -3,6 +3,12 @@
 use super::{Arc, AtomicBool, Ordering, explore, thread};
 use crate::queue::ring::{Ring, Steal, Stealer};
 
+impl<T> Ring<T> {
+    fn push(&self, item: T) -> Result<(), T> {
+        self.push_with(|| item).map_err(|make| make())
+    }
+}
+
 /// A ring of two slots, whose positions overflow after two items.
 fn ring() -> Ring<usize> {
     Ring::starting_at(0_usize.wrapping_sub(2 * 2))

@@ -7,8 +7,7 @@ use super::{
     Arc, AtomicBool, AtomicUsize, Gate, Mutex, Ordering, Relaxed, builder, counting, explore,
     explore_both, long, pool, thread,
 };
-use crate::sync::parker::expire_waits;
-use crate::task::expiry::IS_DUE;
+use crate::sync::{IS_DUE, expire_waits};
 use crate::{Priority, RejectReason, ThreadPool, View, blocking};
 
 /// Notices two tasks that run at the same time.

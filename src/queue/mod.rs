@@ -51,23 +51,20 @@
 //! local queues are unbounded, and stealers can reach every task in them.
 
 pub(crate) mod local;
-#[cfg(elastipool_loom)]
-pub(crate) mod model;
 mod pacing;
 pub(crate) mod ring;
 
 use std::iter;
 use std::sync::{Arc, OnceLock};
 
+use crate::queue::local::Local;
+use crate::queue::ring::{Steal, Stealer};
+#[cfg(elastipool_loom)]
+use crate::sync::channel;
+use crate::sync::{Counter, Hint, Mutex, RwLock, yield_now};
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;
 use crossbeam_utils::CachePadded;
-#[cfg(elastipool_loom)]
-use model::channel;
-
-use crate::queue::local::Local;
-use crate::queue::ring::{Steal, Stealer};
-use crate::sync::{Counter, Hint, Mutex, RwLock, yield_now};
 
 /// What an entry is for. Each kind has an injector, and a local queue of each worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

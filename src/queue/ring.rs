@@ -252,12 +252,6 @@ impl<T> Ring<T> {
         self.shared.is_empty()
     }
 
-    /// Pushes an item. If the ring is full and a stealer holds the lock bit, returns the item.
-    #[cfg(any(test, elastipool_loom))]
-    pub(crate) fn push(&self, item: T) -> Result<(), T> {
-        self.push_with(|| item).map_err(|make| make())
-    }
-
     /// Pushes the item that `make` makes in its slot: one that was just written is slow to copy.
     /// `make` must not use the ring. If the ring is full and a stealer holds the lock bit, returns
     /// `make`.
@@ -383,11 +377,6 @@ impl<T> Ring<T> {
     #[must_use]
     pub(super) fn release(&self) -> bool {
         self.is_empty() && (self.capacity.get() == 0 || self.resize(0))
-    }
-
-    #[cfg(all(test, not(elastipool_loom)))]
-    pub(super) fn has_slots(&self) -> bool {
-        self.capacity.get() > 0
     }
 
     /// Replaces the slots by `capacity` others. Allocates nothing and returns `false` if the lock

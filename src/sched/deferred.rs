@@ -51,11 +51,6 @@ impl Shared {
 
     #[cold]
     fn begin_to_watch(&self) {
-        // A model without a keeper has no time that passes.
-        #[cfg(elastipool_loom)]
-        if !crate::sync::STARTS_KEEPER.get() {
-            return;
-        }
         self.deferred.has_come.set(true);
         self.keeper.ask(KeeperJob::Deferred, Instant::now() + PAUSE);
     }

@@ -95,8 +95,6 @@ impl Shared {
 
     /// Starts the keeper, unless it has been started. The caller starts a worker next.
     pub(super) fn ensure_keeper(self: &Arc<Self>, registry: &mut RegistryState) -> io::Result<()> {
-        // Most models are about what the other threads do: one more would multiply their
-        // executions.
         #[cfg(elastipool_loom)]
         if !crate::sync::STARTS_KEEPER.get() {
             return Ok(());

@@ -121,7 +121,7 @@ fn wait_until(
     // the outer one's signal.
     let parker = Arc::new(Parker::default());
     #[cfg(elastipool_loom)]
-    crate::sync::parker::register_wait(&parker);
+    crate::sync::register_wait(&parker);
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;

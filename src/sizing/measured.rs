@@ -129,11 +129,6 @@ impl Shared {
     }
 
     fn measure_after(&self, pause: Duration) {
-        // A model without a keeper has no time that passes.
-        #[cfg(elastipool_loom)]
-        if !crate::sync::STARTS_KEEPER.get() {
-            return;
-        }
         let (core_size, max_size) = self.sizes.both();
         let may_change = self.sizes.wanted_awake().max(core_size) < max_size;
         if may_change && !self.sizing.is_asked.swap(true, Ordering::Relaxed) {

@@ -8,6 +8,8 @@
 
 pub(crate) mod cpu;
 pub(crate) mod inherit;
+#[cfg(elastipool_loom)]
+mod models;
 pub(crate) mod parker;
 pub(crate) mod probe;
 pub(crate) mod returning;
@@ -28,16 +30,8 @@ pub(crate) use std::{
     thread_local,
 };
 
-#[cfg(all(elastipool_loom, not(elastipool_shuttle)))]
-pub(crate) use loom::cell::UnsafeCell;
 #[cfg(elastipool_loom)]
-use loom::{sync as primitives, thread};
-#[cfg(elastipool_loom)]
-pub(crate) use loom::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
-    thread::{JoinHandle as ThreadHandle, yield_now},
-    thread_local,
-};
+pub(crate) use models::*;
 
 pub(crate) use primitives::atomic::AtomicU32;
 pub(crate) use primitives::{MutexGuard, RwLock};
@@ -233,16 +227,6 @@ pub(crate) fn start_thread(
     builder.spawn(|| unwind::abort_on_panic(body))
 }
 
-#[cfg(elastipool_loom)]
-std::thread_local! {
-    /// Refuses the next start. All threads of a model run on one thread of the system, so this
-    /// belongs to the model.
-    pub(crate) static REFUSE_NEXT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-
-    /// Whether the model's pools have keepers.
-    pub(crate) static STARTS_KEEPER: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-}
-
 /// Keeps `guard` until the thread has run the destructors of its other thread-locals, as far as the
 /// platform orders them. The caller holds the returned value until the end of the thread's body.
 ///
@@ -280,10 +264,4 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> impl Drop {
 
     GUARD.with(|place| *place.borrow_mut() = Some(AtExit(Some(Box::new(guard)))));
     Body
-}
-
-/// In a model a thread has no other thread-locals: the caller's scope drops the guard.
-#[cfg(elastipool_loom)]
-pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> Option<T> {
-    Some(guard)
 }

@@ -26,25 +26,25 @@ pub(crate) enum Signal {
 /// See the [module's documentation](self).
 #[derive(Debug, Default)]
 pub(crate) struct Parker {
-    mailbox: Mutex<SignalBox>,
-    delivered: Condvar,
+    pub(super) mailbox: Mutex<SignalBox>,
+    pub(super) delivered: Condvar,
     /// Whether there is a signal. Spares a spinning owner the lock.
     is_signalled: Hint,
 }
 
 #[derive(Debug, Default)]
-struct SignalBox {
-    signal: Option<Signal>,
+pub(super) struct SignalBox {
+    pub(super) signal: Option<Signal>,
     /// Whether the owner waits on the condition variable. Otherwise a notification would be a
     /// wasted system call.
-    waiting: bool,
+    pub(super) waiting: bool,
     /// The CPU on which the owner ran before its last wait.
     cpu: Option<usize>,
     /// Counts the owner as waiting for that CPU, from the signal until it runs.
     waking: Option<Waking>,
     /// Whether the owner's wait has a deadline, which a model may expire.
     #[cfg(elastipool_loom)]
-    timed: bool,
+    pub(super) timed: bool,
 }
 
 impl Parker {
@@ -98,17 +98,6 @@ impl Parker {
         self.deliver(Signal::Recheck);
     }
 
-    /// Expires the owner's deadline, if it waits with one. A model has no time and calls this
-    /// instead.
-    #[cfg(elastipool_loom)]
-    pub(crate) fn expire(&self) {
-        let mut mailbox = self.mailbox.lock();
-        if mailbox.waiting && mailbox.timed && mailbox.signal.is_none() {
-            mailbox.signal = Some(Signal::Expired);
-            self.delivered.notify_one();
-        }
-    }
-
     fn deliver(&self, signal: Signal) {
         let mut mailbox = self.mailbox.lock();
         if mailbox.signal != Some(Signal::Unparked) {
@@ -126,29 +115,6 @@ impl Parker {
             Waking::during(|| self.delivered.notify_one());
         }
     }
-}
-
-#[cfg(elastipool_loom)]
-std::thread_local! {
-    /// The parkers of waits whose deadlines a model may expire. All threads of a model run on one
-    /// thread of the system.
-    static WAITS: std::cell::RefCell<Vec<std::sync::Weak<Parker>>> = const { std::cell::RefCell::new(Vec::new()) };
-}
-
-/// Lets [`expire_waits`] find the wait.
-#[cfg(elastipool_loom)]
-pub(crate) fn register_wait(parker: &Arc<Parker>) {
-    WAITS.with(|waits| waits.borrow_mut().push(Arc::downgrade(parker)));
-}
-
-/// Expires the deadlines of all registered waits.
-#[cfg(elastipool_loom)]
-pub(crate) fn expire_waits() {
-    let waits: Vec<_> = WAITS.with(|waits| {
-        waits.borrow_mut().retain(|wait| wait.strong_count() > 0);
-        waits.borrow().iter().filter_map(std::sync::Weak::upgrade).collect()
-    });
-    waits.iter().for_each(|parker| parker.expire());
 }
 
 /// As the waker of a future that the owner blocks on.

@@ -26,7 +26,7 @@ impl Expiry {
         // Each poll of a future asks. Only the first one reads the clock.
         *self.is_late.get_or_init(|| {
             #[cfg(elastipool_loom)]
-            if IS_DUE.get() {
+            if crate::sync::IS_DUE.get() {
                 return true;
             }
             self.deadline <= Instant::now()
@@ -36,11 +36,4 @@ impl Expiry {
     pub(crate) fn is_expired(&self) -> bool {
         self.is_late.get() == Some(&true)
     }
-}
-
-#[cfg(elastipool_loom)]
-std::thread_local! {
-    /// Whether all deadlines have passed. All threads of a model run on one thread of the system,
-    /// so this belongs to the model.
-    pub(crate) static IS_DUE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }

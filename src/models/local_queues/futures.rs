@@ -9,9 +9,8 @@ use super::{
 };
 use crate::blocking;
 use crate::queue::Kind;
-use crate::queue::model::TASK_NANOS;
 use crate::sched::WorkerContext;
-use crate::sync::STARTS_KEEPER;
+use crate::sync::{STARTS_KEEPER, TASK_NANOS};
 use crate::task::job::{Action, Begin, Job, Outcome, Run, Withdrawal};
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first

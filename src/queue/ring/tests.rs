@@ -8,6 +8,16 @@ use std::ops::Range;
 use super::{INITIAL_CAPACITY, ONE, Ring, Steal, Stealer};
 use crate::sync::unwind::contain;
 
+impl<T> Ring<T> {
+    fn push(&self, item: T) -> Result<(), T> {
+        self.push_with(|| item).map_err(|make| make())
+    }
+
+    pub(in crate::queue) fn has_slots(&self) -> bool {
+        self.capacity.get() > 0
+    }
+}
+
 /// Pushes the numbers in their order.
 #[track_caller]
 fn fill(ring: &Ring<usize>, numbers: Range<usize>) {
