@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::crew::{MAX_SEARCHING, MustLook, Search, Snapshot};
 use crate::keeper::KeeperJob;
 use crate::sched::shared::Shared;
-use crate::sched::spawn::StartError;
 use crate::sync::cpu::cpus;
 use crate::sync::{Ordering, fence};
 
@@ -151,23 +150,20 @@ impl Shared {
                     && !self.should_wait_for_hooks(now)
             };
             let started = self.start_worker(Some(Search::Starting), None, &may);
-            let Err(why) = started else { return };
+            if let Ok(true) = started {
+                return;
+            }
             // Race 1: other submitters may have relied on this attempt. The look is the next round
-            // of this loop.
+            // of this loop: there may be more tasks by now, or spare capacity again. Or the pool is
+            // over, and a stale entry was queued since the attempt cleared the queue: the next one
+            // clears it again.
             self.counts.end_search(Search::Starting).fence(self);
-            match &why {
-                // Another submitter, which relied on this attempt, may have queued a stale entry
-                // since the attempt cleared the queue.
-                StartError::Over => return self.clear_if_over(true),
-                // There may be more tasks by now, or spare capacity again.
-                StartError::AtLimit => {}
+            if let Err(error) = started {
                 // The next round would only be refused again. There is at least one worker, and it
                 // looks at the queue when it stops. If none becomes free, the keeper asks for the
                 // thread again.
-                StartError::Refused(_) => {
-                    self.ask_again(KeeperJob::Threads);
-                    return self.report_refusal(&why);
-                }
+                self.ask_again(KeeperJob::Threads);
+                return self.report_refusal(&error);
             }
         }
     }
@@ -224,15 +220,11 @@ impl Shared {
     }
 
     /// Starts the first worker if there is none. `Ok` tells whether this call started it.
-    pub(crate) fn start_first(self: &Arc<Self>) -> Result<bool, io::Error> {
+    pub(crate) fn start_first(self: &Arc<Self>) -> io::Result<bool> {
         // It searches for the task that is about to be queued, so no thread is started for that
         // task.
         self.counts.begin_starting();
-        match self.start_searching(&|now| now.total() == 0) {
-            Ok(()) => Ok(true),
-            Err(StartError::AtLimit | StartError::Over) => Ok(false),
-            Err(StartError::Refused(error)) => Err(error),
-        }
+        self.start_searching(&|now| now.total() == 0)
     }
 
     /// Admits returning workers, and notifies if work is queued. Returns whether there was any.

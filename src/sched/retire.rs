@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use crate::crew::{MustLook, Snapshot, ThreadKey};
 use crate::sched::shared::Shared;
-use crate::sched::spawn::{Predecessor, StartError};
 use crate::sched::worker::Retire;
 
 impl Shared {
@@ -35,31 +34,28 @@ impl Shared {
         index: usize,
     ) -> Option<MustLook> {
         loop {
-            if why == Retire::Recycled {
+            // Decided under the lock under which the count changes, so no two workers leave where
+            // one may.
+            let mut registry = self.registry.lock();
+            let now = self.counts.load();
+            if why == Retire::Recycled && self.needs_successor(now) {
+                drop(registry);
                 // Started before this worker leaves, under one hold of the lock: if the thread is
                 // refused, this worker stays (law 7), and no submitter finds the pool one worker
                 // short.
-                let predecessor = Some(Predecessor { key, index });
-                match self.start_worker(None, predecessor, &|now| self.needs_successor(now)) {
-                    Ok(()) => return Some(MustLook::owed()),
+                let may = |now: Snapshot| self.needs_successor(now);
+                match self.start_worker(None, Some((key, index)), &may) {
+                    Ok(true) => return Some(MustLook::owed()),
+                    // Not needed any more. In a pool that is over, the start has dropped the
+                    // entries that are left.
+                    Ok(false) => continue,
                     // It is still registered and counted.
-                    Err(why @ StartError::Refused(_)) => {
-                        self.report_refusal(&why);
+                    Err(error) => {
+                        self.report_refusal(&error);
                         return None;
                     }
-                    // No successor is needed. In a pool that is over, the start has dropped the
-                    // entries that are left.
-                    Err(StartError::AtLimit | StartError::Over) => {}
                 }
             }
-            let mut registry = self.registry.lock();
-            // Checked again under the lock: two workers may be recycled at once.
-            if why == Retire::Recycled && self.needs_successor(self.counts.load()) {
-                continue;
-            }
-            // Decided under the lock under which the count changes, so no two workers leave where
-            // one may.
-            let now = self.counts.load();
             let is_allowed = match why {
                 Retire::Surplus => now.total() > self.sizes.core(),
                 Retire::Excess => now.runnable() > self.sizes.max(),

@@ -13,56 +13,40 @@ use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, at_thread_exit, start_thread};
 use crate::thread::{is_own_thread, set_identity};
 
-/// Why no thread was started.
-#[derive(Debug)]
-pub(crate) enum StartError {
-    /// The caller's condition for a start does not hold.
-    AtLimit,
-    /// The pool is over.
-    Over,
-    /// The system refused it.
-    Refused(io::Error),
-}
-
-/// A worker that leaves once another one is started in its place.
-#[derive(Clone, Copy)]
-pub(super) struct Predecessor {
-    pub(super) key: ThreadKey,
-    pub(super) index: usize,
-}
-
 impl Shared {
     /// Starts workers until there are `core_size`. Returns how many it started.
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
         while !self.in_flight.is_closed() {
-            if let Err(why) = self.start_worker(None, None, &|now| self.is_below_core(now)) {
-                self.report_refusal(&why);
-                break;
+            match self.start_worker(None, None, &|now| self.is_below_core(now)) {
+                Ok(true) => started += 1,
+                Ok(false) => break,
+                Err(error) => {
+                    self.report_refusal(&error);
+                    break;
+                }
             }
-            started += 1;
         }
         started
     }
 
     /// Starts a worker for a task that was queued, or is queued next. The caller has begun the
-    /// worker's search.
+    /// worker's search. Returns what [`start_worker`](Self::start_worker) does.
     pub(super) fn start_searching(
         self: &Arc<Self>,
         may: &dyn Fn(Snapshot) -> bool,
-    ) -> Result<(), StartError> {
-        self.start_worker(Some(Search::Starting), None, may).inspect_err(|why| {
+    ) -> io::Result<bool> {
+        let started = self.start_worker(Some(Search::Starting), None, may);
+        if !matches!(started, Ok(true)) {
             // Race 1: other submitters may have relied on this start.
             self.counts.end_search(Search::Starting).look(self);
-            self.report_refusal(why);
-        })
+        }
+        started.inspect_err(|error| self.report_refusal(error))
     }
 
     /// Called after other threads can no longer rely on the start: the subscriber may be slow.
-    pub(super) fn report_refusal(&self, why: &StartError) {
-        if let StartError::Refused(error) = why {
-            self.emit(Event::Refused(error.to_string()));
-        }
+    pub(super) fn report_refusal(&self, error: &io::Error) {
+        self.emit(Event::Refused(error.to_string()));
     }
 
     /// Reports what happens to workers. Their counts do not fit a blocking region of the
@@ -81,20 +65,23 @@ impl Shared {
         hooks.emit(&self.config.name, event);
     }
 
-    /// Starts a worker if `may` allows it, evaluated under the registry's lock: one more, or one in
-    /// the place of a predecessor, which must leave then.
+    /// Starts a worker if `may` allows it, evaluated under the registry's lock, and unless the pool is
+    /// over: one more, or one in the place of a predecessor with this key and index, which must
+    /// leave then. Returns whether it did, or the system's refusal.
     #[cold]
     pub(super) fn start_worker(
         self: &Arc<Self>,
         search: Option<Search>,
-        predecessor: Option<Predecessor>,
+        predecessor: Option<(ThreadKey, usize)>,
         may: &dyn Fn(Snapshot) -> bool,
-    ) -> Result<(), StartError> {
+    ) -> io::Result<bool> {
         // A predecessor needs its own index during its stop hook.
         let inherits = predecessor.filter(|_| self.config.hooks.on_worker_stop.is_none());
-        let (mut registry, index, name, shrinks) = self
-            .lock_for_start(inherits.map(|left| left.index), may)
-            .inspect_err(|error| self.clear_if_over(matches!(error, StartError::Over)))?;
+        let locked = self.lock_for_start(inherits.map(|(_, index)| index), may);
+        let Some((mut registry, index, name, shrinks)) = locked else {
+            self.clear_if_over(self.in_flight.is_over());
+            return Ok(false);
+        };
         let key = registry.take_key();
         let metrics = Arc::new(WorkerMetrics::default());
         let gate = Arc::new(Mutex::new(()));
@@ -119,15 +106,15 @@ impl Shared {
             Ok(handle) => handle,
             Err(error) => {
                 registry.stats.threads_refused += 1;
-                return Err(StartError::Refused(error));
+                return Err(error);
             }
         };
         if inherits.is_none() {
             registry.take_index(index);
         }
         let now = match predecessor {
-            Some(left) => {
-                registry.deregister(left.key);
+            Some((left, _)) => {
+                registry.deregister(left);
                 self.counts.load()
             }
             None => self.counts.add_worker(),
@@ -143,7 +130,7 @@ impl Shared {
             }
             self.emit(Event::Grown { index, workers: now.total() });
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Starts a thread of the pool that is no worker. The last that it does is to send what `body`
@@ -187,42 +174,39 @@ impl Shared {
         &self,
         given: Option<usize>,
         may: &dyn Fn(Snapshot) -> bool,
-    ) -> Result<(MutexGuard<'_, RegistryState>, usize, Option<String>, usize), StartError> {
+    ) -> Option<(MutexGuard<'_, RegistryState>, usize, Option<String>, usize)> {
+        // Not inside another hook on this thread, such as this one, which has submitted a task that
+        // needs a thread. Calling it again could submit the next task, and so on without end.
+        let hooks = &self.config.hooks;
+        let asks = hooks.thread_name.is_some() && !is_outside_of_worker();
         let mut registry = self.registry.lock_reaped();
         // The name that the user's hook gave, and the index that it is for.
-        let mut hook_name = None;
-        let (index, name, shrinks) = loop {
+        let mut name = None;
+        loop {
             // Race 16: the pool may be over by now.
             if self.in_flight.is_over() {
-                return Err(StartError::Over);
+                return None;
             }
             // Race 15: before `max_size`. A worker that was started under a larger one notices that
             // when it rests.
             let shrinks = self.shrinks.get();
             if !may(self.counts.load()) {
-                return Err(StartError::AtLimit);
+                return None;
             }
             let index = given.unwrap_or_else(|| registry.next_index());
-            match hook_name.take() {
-                Some((for_index, name)) if for_index == index => break (index, name, shrinks),
-                // Not inside another hook on this thread, such as this one, which has submitted a
-                // task that needs a thread. Calling it again could submit the next task, and so on
-                // without end.
-                _ if self.config.hooks.thread_name.is_some() && !is_outside_of_worker() => {
-                    // User code runs outside of the lock. The index may be taken afterwards: then
-                    // ask again. Reserving the index first would save the loop, but two starters
-                    // could then hold the indexes 1 and 2 where one more worker is allowed. If the
-                    // starter with 1 gives up, a worker runs with an index of `max_size` or above.
-                    drop(registry);
-                    // In the hook, a worker that starts another or leaves is no worker.
-                    let outside = OutsideOfWorker::begin();
-                    hook_name = Some((index, self.config.hooks.thread_name(index)));
-                    drop(outside);
-                    registry = self.registry.lock_reaped();
-                }
-                _ => break (index, None, shrinks),
+            if !asks || name.as_ref().is_some_and(|(of, _)| *of == index) {
+                return Some((registry, index, name.and_then(|(_, name)| name), shrinks));
             }
-        };
-        Ok((registry, index, name, shrinks))
+            // User code runs outside of the lock. The index may be taken afterwards: then ask
+            // again. Reserving the index first would save the loop, but two starters could then
+            // hold the indexes 1 and 2 where one more worker is allowed. If the starter with 1
+            // gives up, a worker runs with an index of `max_size` or above.
+            drop(registry);
+            // In the hook, a worker that starts another or leaves is no worker.
+            let outside = OutsideOfWorker::begin();
+            name = Some((index, hooks.thread_name(index)));
+            drop(outside);
+            registry = self.registry.lock_reaped();
+        }
     }
 }
