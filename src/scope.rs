@@ -61,7 +61,7 @@ use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
 use crate::submit::{Accepted, Patience, is_boxed};
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
-use crate::sync::unwind::{Contained, Payload, contain, discard};
+use crate::sync::unwind::{Contained, OnDrop, Payload, contain, discard};
 use crate::sync::{Mutex, thread_local};
 use crate::task::ViewId;
 use crate::task::attachment::Line;
@@ -131,15 +131,6 @@ fn wait(tasks: &UnstartedList, route: Route<'_>) -> ScopeRecord {
             ScopeWait::Ended(record) => return record,
             ScopeWait::Cancel(futures) => route.cancel_futures(&futures),
         }
-    }
-}
-
-/// Aborts the process when it is dropped.
-struct Abort;
-
-impl Drop for Abort {
-    fn drop(&mut self) {
-        process::abort();
     }
 }
 
@@ -313,7 +304,7 @@ impl ThreadPool {
         let tasks = take_list(queue);
         let scope = Scope { pool: self, tasks: &tasks, scope: PhantomData, env: PhantomData };
         // Unwinding from here would end borrows that the tasks still use.
-        let abort = Abort;
+        let abort = OnDrop(|| process::abort());
         // Lent to `contain`: an unoptimised build would copy a large body in each of the functions
         // that it passes through.
         let mut body = Some(body);

@@ -50,6 +50,7 @@ use std::mem;
 use futures_channel::oneshot;
 
 use crate::crew::Sizes;
+use crate::sync::unwind::OnDrop;
 use crate::sync::{AtomicUsize, Counter, Mutex, MutexGuard, Ordering};
 use crate::task::ViewId;
 
@@ -90,21 +91,13 @@ struct Stale {
 #[derive(Default)]
 pub(crate) struct OwnWaits(Counter);
 
-/// A worker of the pool waits for a permit or a slot, until this is dropped.
-pub(crate) struct OwnWait<'a>(&'a OwnWaits);
-
 impl OwnWaits {
-    /// `None` if the caller must not wait, since as many others wait as may.
-    pub(crate) fn begin(&self, sizes: &Sizes) -> Option<OwnWait<'_>> {
+    /// The caller waits until what this returns is dropped. `None` if it must not, since as many
+    /// others wait as may.
+    pub(crate) fn begin(&self, sizes: &Sizes) -> Option<impl Drop + use<'_>> {
         let others = self.0.increment();
-        let wait = OwnWait(self);
+        let wait = OnDrop(|| _ = self.0.subtract(1));
         (others < sizes.max().min(sizes.wanted_awake())).then_some(wait)
-    }
-}
-
-impl Drop for OwnWait<'_> {
-    fn drop(&mut self) {
-        self.0.0.decrement();
     }
 }
 
@@ -288,11 +281,10 @@ impl Permits for Capacity {
 
     fn close(&self, view: Option<ViewId>) {
         let mut submitters = self.submitters.lock();
-        let mut refused = VecDeque::new();
-        for submitter in mem::take(&mut *submitters) {
-            let is_refused = view.is_none_or(|view| submitter.view == view);
-            if is_refused { &mut refused } else { &mut *submitters }.push_back(submitter);
-        }
+        let is_refused = |submitter: &Submitter| view.is_none_or(|view| submitter.view == view);
+        let all = mem::take(&mut *submitters).into_iter();
+        let (refused, others): (VecDeque<_>, _) = all.partition(is_refused);
+        *submitters = others;
         self.update_flag(&submitters);
         // Unlock first: the submitters take the lock when they are awake.
         drop(submitters);

@@ -9,5 +9,5 @@
 mod capacity;
 mod in_flight;
 
-pub(crate) use capacity::{Capacity, Granted, OwnWait, OwnWaits, Permits, Waits};
+pub(crate) use capacity::{Capacity, Granted, OwnWaits, Permits, Waits};
 pub(crate) use in_flight::{InFlight, RunningMark, Status};

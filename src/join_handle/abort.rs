@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use super::JoinHandle;
 use crate::sched::Origin;
 use crate::submit::cancel_task;
-use crate::sync::unwind::quietly;
+use crate::sync::unwind::{OnDrop, quietly};
 use crate::task::job::Run;
 
 /// Cancels a task from elsewhere. Returned by [`JoinHandle::abort_handle`].
@@ -105,17 +105,8 @@ impl<T> JoinHandle<T> {
     #[doc(alias = "abort_on_drop")]
     pub fn cancel_on_drop(mut self) -> Self {
         let abort = self.abort_handle();
-        self.origin.set_on_drop(|| Box::new(CancelOnDrop(abort)));
+        self.origin.set_on_drop(|| Box::new(OnDrop(move || abort.cancel())));
         self
-    }
-}
-
-/// Is dropped with the handle.
-struct CancelOnDrop(AbortHandle);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

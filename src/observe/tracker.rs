@@ -17,6 +17,7 @@ use crate::observe::observer::Observe;
 use crate::report::{Report, RunningThread, TaskInfo, TaskState};
 use crate::stats::Stats;
 use crate::sync::probe::{self, ThreadState};
+use crate::sync::unwind::OnDrop;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::attachment::{Enter, Submission};
 use crate::task::numbered::Numbered;
@@ -104,6 +105,17 @@ impl Tracker {
             is_stalled |= !mem::replace(&mut state.has_reported_queue, true);
         }
         is_stalled.then(|| Arc::clone(&watch.hook))
+    }
+
+    /// The task has run, or the poll has ended.
+    fn leave(&self, number: u64) {
+        let mut state = self.state.lock();
+        state.running.retain(|running| running.number != number);
+        if let Some(record) = state.tasks.get_mut(number).filter(|record| record.is_future) {
+            // If that poll was the last one, its thread ends the future next, and removes the
+            // record.
+            (record.state, record.since) = (TaskState::Pending, Instant::now());
+        }
     }
 
     fn remove(&self, number: u64) {
@@ -244,7 +256,9 @@ impl Enter for Tracked {
         };
         state.running.push(running);
         self.tracker.begin_watch(state);
-        Box::new(OnStack { tracker: Arc::clone(&self.tracker), number: self.number })
+        let (tracker, number) = (Arc::clone(&self.tracker), self.number);
+        // Dropped when the task has run, or the poll has ended.
+        Box::new(OnDrop(move || tracker.leave(number)))
     }
 
     fn end(&self) {
@@ -255,23 +269,5 @@ impl Enter for Tracked {
 impl Drop for Tracked {
     fn drop(&mut self) {
         self.tracker.remove(self.number);
-    }
-}
-
-/// Dropped when the task has run, or the poll has ended.
-struct OnStack {
-    tracker: Arc<Tracker>,
-    number: u64,
-}
-
-impl Drop for OnStack {
-    fn drop(&mut self) {
-        let mut state = self.tracker.state.lock();
-        state.running.retain(|running| running.number != self.number);
-        if let Some(record) = state.tasks.get_mut(self.number).filter(|record| record.is_future) {
-            // If that poll was the last one, its thread ends the future next, and removes the
-            // record.
-            (record.state, record.since) = (TaskState::Pending, Instant::now());
-        }
     }
 }

@@ -59,6 +59,7 @@ use std::{cmp, mem};
 use crossbeam_utils::CachePadded;
 
 use crate::queue::ring::slot::Slot;
+use crate::sync::unwind::OnDrop;
 use crate::sync::{AtomicUsize, Ordering, UnsafeCell, latest};
 
 /// The lock bit of `head`.
@@ -340,7 +341,7 @@ impl<T> Ring<T> {
         let (head, lock_bit) = self.shared.lock(seen).filter(|(head, _)| *head != tail)?;
         let newest = tail.wrapping_sub(ONE);
         self.is_examining.set(true);
-        let examining = Examining(&self.is_examining);
+        let examining = OnDrop(|| self.is_examining.set(false));
         let read_if_wanted = |slots: &[Slot<T>]| {
             let slot = at(slots, newest);
             // SAFETY: the ring is not empty. With the bit, only the owner takes items, and `wanted`
@@ -406,15 +407,6 @@ impl<T> Ring<T> {
         self.capacity.set(capacity);
         drop(lock_bit);
         true
-    }
-}
-
-/// Clears the owner's flag on drop.
-struct Examining<'a>(&'a Cell<bool>);
-
-impl Drop for Examining<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
     }
 }
 

@@ -76,7 +76,7 @@ impl PollWait {
     /// Ends the wait after a ready poll.
     pub(crate) fn end(&mut self) {
         if let Some(ended) = self.0.take() {
-            ended.decrement();
+            ended.subtract(1);
         }
     }
 }

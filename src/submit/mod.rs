@@ -39,7 +39,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::Refusal;
-use crate::flight::{Capacity, Granted, OwnWait, Permits, Waits};
+use crate::flight::{Capacity, Granted, Permits, Waits};
 use crate::queue::Kind;
 use crate::sched::{
     Bounded, Dependency, Route, Shared, TaskRoute, WorkerContext, context, trampoline, wait_for,
@@ -407,7 +407,7 @@ impl<'a> Route<'a> {
 
     /// Counts the caller as a worker that waits for a permit or a slot, if it is one. An error if
     /// it [must not wait](crate::flight::OwnWaits): its task is accepted without.
-    pub(crate) fn begin_own_wait(self) -> Result<Option<OwnWait<'a>>, Crowded> {
+    pub(crate) fn begin_own_wait(self) -> Result<Option<impl Drop + use<'a>>, Crowded> {
         let shared = self.shared;
         if context::is_hook_of(shared.id()) {
             return Err(Crowded);

@@ -174,11 +174,6 @@ impl Counter {
         self.0.fetch_sub(count, std_atomic::Ordering::Relaxed) - count
     }
 
-    /// Undoes one [`increment`](Self::increment).
-    pub(crate) fn decrement(&self) {
-        self.0.fetch_sub(1, std_atomic::Ordering::Relaxed);
-    }
-
     #[inline]
     pub(crate) fn get(&self) -> usize {
         self.0.load(std_atomic::Ordering::Relaxed)
@@ -254,14 +249,6 @@ pub(crate) fn at_thread_exit<T: 'static>(guard: T) -> impl Drop {
         }
     }
 
-    struct Body;
-
-    impl Drop for Body {
-        fn drop(&mut self) {
-            HAS_RETURNED.set(true);
-        }
-    }
-
     GUARD.with(|place| *place.borrow_mut() = Some(AtExit(Some(Box::new(guard)))));
-    Body
+    unwind::OnDrop(|| HAS_RETURNED.set(true))
 }

@@ -68,22 +68,26 @@ impl<T> Drop for Contained<T> {
     }
 }
 
+/// Calls a function when it is dropped, also while the thread unwinds.
+pub(crate) struct OnDrop<F: FnMut()>(pub(crate) F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    #[inline]
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 /// Runs the body of a pool's thread. Aborts the process if it panics: all user code is
 /// [contained](contain), so the panic is a defect of this crate. A thread that ended silently would
 /// leave its task's handle unsettled and the counts wrong, and the pool would hang.
 pub(crate) fn abort_on_panic(body: impl FnOnce()) {
-    struct Abort;
-
-    impl Drop for Abort {
-        fn drop(&mut self) {
-            let text = "elastipool: a thread of a pool has panicked outside of a task, which is a \
-                defect of elastipool; aborting";
-            let _ = writeln!(io::stderr(), "{text}");
-            process::abort();
-        }
-    }
-
-    let unwinds = Abort;
+    let unwinds = OnDrop(|| {
+        let text = "elastipool: a thread of a pool has panicked outside of a task, which is a \
+            defect of elastipool; aborting";
+        let _ = writeln!(io::stderr(), "{text}");
+        process::abort();
+    });
     body();
     mem::forget(unwinds);
 }

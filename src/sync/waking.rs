@@ -48,7 +48,7 @@ impl Waking {
 
 impl Drop for Waking {
     fn drop(&mut self) {
-        count_of(self.0).decrement();
+        count_of(self.0).subtract(1);
     }
 }
 

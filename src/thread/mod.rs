@@ -14,7 +14,7 @@ use std::{ptr, thread};
 use futures_executor::{Enter, enter};
 
 use crate::crew::{Registry, ThreadKey};
-use crate::sync::unwind::contain;
+use crate::sync::unwind::{OnDrop, contain};
 use crate::sync::{start_thread, thread_local};
 
 thread_local! {
@@ -136,14 +136,6 @@ pub(crate) fn begin_worker(stack_size: usize) {
 
 /// Calls `f`, which runs awaited tasks on the calling thread.
 pub(crate) fn nest<R>(f: impl FnOnce() -> R) -> R {
-    struct End;
-
-    impl Drop for End {
-        fn drop(&mut self) {
-            let _ = STACK.try_with(|stack| stack.set(None));
-        }
-    }
-
     let begins = |stack: &Cell<Option<Stack>>| {
         let is_outermost = stack.get().is_none();
         if is_outermost {
@@ -152,7 +144,7 @@ pub(crate) fn nest<R>(f: impl FnOnce() -> R) -> R {
         is_outermost
     };
     let is_outermost = STACK.try_with(begins).unwrap_or(false);
-    let _end = is_outermost.then(|| End);
+    let _end = is_outermost.then(|| OnDrop(|| _ = STACK.try_with(|stack| stack.set(None))));
     f()
 }
 
@@ -184,15 +176,7 @@ pub(crate) fn is_in_foreign_executor() -> bool {
 
 /// Runs `f` as if the thread were not inside an executor: a task on the stack of its waiter is not.
 pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
-    struct Return;
-
-    impl Drop for Return {
-        fn drop(&mut self) {
-            replace_entered(enter().ok());
-        }
-    }
-
-    let _return = replace_entered(None).map(|_| Return);
+    let _return = replace_entered(None).map(|_| OnDrop(|| _ = replace_entered(enter().ok())));
     f()
 }
 

@@ -147,11 +147,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(others < sizes.max().min(sizes.wanted_awake())).then_some(wait)"
         => "(others < sizes.max()).then_some(wait)", Model("measured::a_worker_does_not_wait"), Test("growth", "tasks_that_submit");
     "capacity: a worker has waited for it for good", "src/flight/capacity.rs",
-        "        self.0.0.decrement();\n"
-        => "", Test("queues", "own_queue");
+        "OnDrop(|| _ = self.0.subtract(1))"
+        => "OnDrop(|| ())", Test("queues", "own_queue");
     "capacity: a refused submitter stays in the queue", "src/flight/capacity.rs",
-        "if is_refused { &mut refused }"
-        => "if !is_refused { &mut refused }", Unit("capacity::tests::a_submitter_to_a_closed_view");
+        "all.partition(is_refused);"
+        => "all.partition(|submitter| !is_refused(submitter));", Unit("capacity::tests::a_submitter_to_a_closed_view");
     "a full queue hides that the view is closed", "src/submit/mod.rs",
         "        } else if self.is_view_closed() {\n"
         => "        } else if false {\n", Test("views", "a_closed_view_of_a_full_pool");

@@ -35,8 +35,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Box::new(Rare { view, expiry, line, ..Rare::default() })"
         => "            drop(view);\n            Box::new(Rare { expiry, line, ..Rare::default() })", Test("handles", "it_cancels_what_has_not_been_started");
     "cancel on drop: the handle only detaches", "src/join_handle/abort.rs",
-        "    fn drop(&mut self) {\n        self.0.cancel();\n"
-        => "    fn drop(&mut self) {\n        let _ = &self.0;\n", Test("handles", "a_dropped_handle_cancels");
+        "OnDrop(move || abort.cancel())"
+        => "OnDrop(move || _ = &abort)", Test("handles", "a_dropped_handle_cancels");
     "cancel on drop: a second call drops the first guard", "src/sched/route.rs",
         ".on_drop.get_or_insert_with(on_drop);"
         => ".on_drop = Some(on_drop());", Test("handles", "a_handle_may_be_asked_to_cancel_twice");
