@@ -129,7 +129,7 @@
 //! checker checks the protocol behind them.
 //!
 //! 1. **Prompt.** An accepted task starts as soon as a worker is free. While fewer than `max_size`
-//!    workers are runnable, no task stays queued behind busy ones: an idle worker is woken or a
+//!    workers run, no task stays queued behind busy ones: an idle worker is woken or a
 //!    thread is started, at once or, with [`Growth::Stalled`], after its delay, or, with
 //!    [`Growth::Measured`], while fewer workers than CPUs are awake, and as far as more have
 //!    helped. With [`Growth::Measured`] a ready future never waits for closures while fewer than
@@ -228,10 +228,11 @@
 //!   more. A larger closure costs one more, as may a future of more than 2 KiB. The queue itself
 //!   allocates a block for each 31 tasks from outside the pool, and one buffer per worker for the
 //!   tasks that tasks submit.
-//! - **Locks:** a submission takes one only to wake or start a worker, or if the queue is bounded
-//!   and full. Each submission to a [`View`] takes the lock of the views' queues, and each task of
-//!   a pool that [tracks its tasks](Builder::track_tasks) that of its tracker. A group and a scope
-//!   have a lock of their own.
+//! - **Locks:** a submission takes one only to wake or start a worker, to ask the pool's own thread
+//!   for a look or a measurement, or if the queue is bounded and full. Each submission to a
+//!   [`View`] takes the lock of the views' queues, and each task of a pool that [tracks its
+//!   tasks](Builder::track_tasks) that of its tracker. A group and a scope have a lock of their
+//!   own.
 //! - **CPU time:** a worker that runs out of work spins for about as long as a wake-up takes before
 //!   it parks, if no more workers run than there are CPUs and no other one spins or was just woken.
 //!   A parked worker uses none. A thread that waits for a task or for quiet spins as long before it

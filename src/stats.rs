@@ -93,8 +93,8 @@ pub struct Stats {
     pub threads_started: usize,
     /// Threads that the system refused to start.
     pub threads_refused: usize,
-    /// Workers that have run their last task: they were surplus, were
-    /// [recycled](crate::Builder::max_tasks_per_worker), or left a closed pool.
+    /// Workers that have run their last task: they were surplus, too many for a lower `max_size`,
+    /// or [recycled](crate::Builder::max_tasks_per_worker), or they left a closed pool.
     pub threads_retired: usize,
     /// Tasks that ran to their end.
     pub completed: usize,

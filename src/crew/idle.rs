@@ -6,12 +6,21 @@
 //! - [`claim`](IdleList::claim) takes the one with the lowest index for a search, if there is spare
 //!   capacity.
 //! - [`withdraw`](IdleList::withdraw) removes the calling worker; it fails if the worker was
-//!   claimed.
+//!   claimed, or if the caller's change of the counts does.
 //! - [`recheck_all`](IdleList::recheck_all) makes all of them evaluate their state again.
 //!
 //! A worker is on the list if and only if it is counted as idle: both change under the list's
 //! lock. Outside of it, two workers and two submitters could carry the idle count below zero, into
 //! the bits of its neighbour.
+//!
+//! # Who reads how many are idle
+//! | reader | to decide |
+//! |---|---|
+//! | `notify`, `wake_or_start` (with `prefer_idle`) | whether a worker is woken, or a thread started |
+//! | `may_start` in `counts.rs`, `needs_successor` | whether one is needed beside the idle ones |
+//! | `may_wake` in `context.rs` | whether coarse tasks go to a local queue: not while one may be woken |
+//! | `start_worker` | whether idle workers get a deadline: the first one above `core_size` gives it to them |
+//! | `measure_workers`, `stats` | how many run |
 
 use std::sync::Arc;
 

@@ -1,8 +1,11 @@
 //! Counters per worker, summed when read: no counter is written by all workers.
 //!
-//! Only one thread writes a [`WorkerMetrics`], mostly its worker. Correctness depends on no metric,
-//! so models do not explore their accesses. The keeper reads `taken`, which affects only when it
-//! starts threads.
+//! Only one thread counts in a [`WorkerMetrics`], mostly its worker. (The keeper writes which CPU
+//! time it has seen, and ends that the worker is the extra one.) No race depends on a counter, so
+//! models do not explore their accesses. Three are read to decide something: how many tasks were
+//! taken (when the keeper starts threads, whether a poll goes on), how many have ended (the number
+//! under measurements), and how many entries are stale (whether a join would wait for paused
+//! tasks).
 //!
 //! A new counter needs a variant of [`Count`], before that of the event which it follows.
 

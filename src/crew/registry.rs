@@ -1,9 +1,10 @@
 //! The threads and indexes of a pool, from each thread's start until it has been joined (law 9).
 //!
 //! Starting and leaving happen under the registry's lock, and so does every change of `total`. A
-//! submission takes it only to start a thread; going idle never does. A thread is started *under*
-//! the lock and counted only once it exists, so a refused start leaves nothing to undo that another
-//! thread may have relied on (law 7).
+//! submission takes it to start a thread, and under [`Growth::Stalled`](crate::Growth::Stalled) to
+//! read how many tasks were taken; going idle never does. A thread is started *under* the lock and
+//! counted only once it exists, so a refused start leaves nothing to undo that another thread may
+//! have relied on (law 7).
 //!
 //! A thread is gone when it has been joined. Its last user code are its thread-locals' destructors.
 //! An [`Exit`] is registered before all of these and, in the usual order of `std`, dropped after
@@ -62,8 +63,8 @@ fn remove<T>(list: &mut Vec<(ThreadKey, T)>, key: ThreadKey) -> Option<T> {
 }
 
 impl RegistryState {
-    /// Returns the smallest free index. It is below `max_size` unless others are in blocking regions
-    /// or in their stop hooks.
+    /// Returns the smallest free index. It is below `max_size` unless others are in blocking
+    /// regions or in their stop hooks.
     pub(crate) fn next_index(&self) -> usize {
         self.indexes.iter().position(|is_taken| !is_taken).unwrap_or(self.indexes.len())
     }

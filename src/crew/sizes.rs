@@ -16,7 +16,7 @@
 //! # Which number bounds what
 //! | number | bounds | where |
 //! |---|---|---|
-//! | `core_size` | the workers that submissions start, whatever else is idle (not with `prefer_idle`), and those that stay for ever | `submit/mod.rs`, `notify.rs`, `spawn.rs`, `retire.rs`, `stall.rs` |
+//! | `core_size` | the workers that submissions start, whatever else is idle (not with `prefer_idle`), and those that stay for ever | `submit/mod.rs`, `notify.rs`, `spawn.rs`, `retire.rs`, `stall.rs`, `measured.rs`; the least limit, `set_number` |
 //! | limit, or `max_size` beside a task with a reserved place | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
 //! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
 //! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |

@@ -88,7 +88,7 @@ impl ThreadPool {
                 blocked "workers in blocking regions"
                 peak_blocked "the most workers in blocking regions"
                 peak_workers "the most workers alive" queued "tasks that wait for a worker"
-                active "tasks that run" pending "futures that wait to be woken"
+                active "tasks that run" pending "pending futures, tasks in line for a slot, permits"
                 allowed "workers that may run" awake "workers that run or wait for a CPU"
                 asleep "workers that sleep in their tasks"
                 asleep_on_threads "workers that sleep until another thread wakes them"

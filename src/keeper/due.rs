@@ -255,9 +255,9 @@ pub(crate) trait Expires: Send + Sync {
 /// A deadline, and the address of what has it.
 pub(crate) type DeadlineKey = (Instant, usize);
 
-/// What the keeper ends at a certain time, whatever the workers do and whether a thread waits: groups
-/// with a deadline. In the order of the keys. Mostly, the latest is added
-/// and one of the earliest removed, which moves few others.
+/// What the keeper ends at a certain time, whatever the workers do and whether a thread waits:
+/// groups with a deadline. In the order of the keys: equal times in that of the addresses. Mostly,
+/// the latest is added and one of the earliest removed, which moves few others.
 #[derive(Default)]
 pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn Expires>)>>);
 

@@ -60,8 +60,7 @@ const INTERVAL: usize = 5;
 enum Configuration {
     /// Neither local queues nor spinning: few steps, which leaves room for more preemptions.
     Reduced,
-    /// Both, as in every pool of a user that has no bounded queue. The checks at intervals come
-    /// soon.
+    /// Both, as in every pool of a user. The checks at intervals come soon.
     Shipped,
 }
 

@@ -43,9 +43,18 @@
 //! | the idle worker with the lowest index is woken | law 5 |
 //! | an index is the lowest free one, which may be `max_size` or more while others are blocked or in stop hooks | `worker_index`, names of threads |
 //! | the turn and the check visit one injector (`local.rs`) | no task waits for ever |
+//! | one injector of a kind takes what a local queue in a steal has no room for, and what is shared or left behind | `push_with`, `share_woken`, `share_woken_of`, `close`, `leaves_items`, `pop_future` |
+//! | a successor has its predecessor's index, unless there is a stop hook | names of threads, and what a start hook binds to an index |
+//! | any worker replaces any blocked one | `change_region`, which only counts and looks |
 //! | an idle worker is claimed whatever the entry | `IdleList::claim`, `Shared::notify` |
 //! | all threads have the affinity of the builder's thread | `Inherited`, also of the keeper and the helper; pools and processes that a task starts |
 //! | CPUs are alike, and `cpus()` is one number | default sizes, `wanted_awake`, how many threads may start at a time, spinning, `map` |
+//!
+//! # Who asks whether something is queued, or how much
+//! What lies outside of these queues and the views' has to be known to: `notify`, `look_as`,
+//! `spin_for_work`, `rest_or_leave`, `needs_successor`, `take_owed`, the keeper's looks
+//! (`is_short_of_workers`, `look_for_progress`, `look_for_deferred`), `drain`, a join
+//! (`has_paused_work`), and `stats`.
 //!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
 //! local queues are unbounded, and stealers can reach every task in them.

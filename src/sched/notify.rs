@@ -26,7 +26,8 @@ pub(crate) enum Notifier {
     /// The keeper, for tasks that have waited for the delay of
     /// [`Growth::Stalled`](crate::Growth::Stalled), or for a refused thread.
     Keeper,
-    /// The keeper otherwise: as a submitter.
+    /// The keeper otherwise: as a submitter, but it starts no thread while one that the system has
+    /// refused is asked for.
     KeeperLook,
 }
 

@@ -206,7 +206,7 @@ impl Shared {
         if is_undecided || asleep.all > 0 {
             self.measure_after(PAUSE);
         }
-        // Last, since this may call user code.
+        // The helper calls the subscriber.
         if next != limit {
             self.emit(Event::Sized { allowed: next, running: measured.running, asleep });
         }

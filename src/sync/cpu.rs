@@ -6,7 +6,7 @@ use crate::sync::Counter;
 static CPUS: Counter = Counter::new(0);
 
 /// Returns how many CPUs the process may use: the largest [count](count_cpus) so far. In a model
-/// there are as many as threads.
+/// they bound nothing.
 pub(crate) fn cpus() -> usize {
     match CPUS.get() {
         _ if cfg!(elastipool_loom) => usize::MAX,

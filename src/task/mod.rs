@@ -17,8 +17,9 @@
 //!
 //! A task that lies outside of the queues also touches `Shared::drain` and `shutdown_now`, the list
 //! of joiners' reasons (`has_paused_work`: a join panics for queued tasks only), what counts as
-//! `pending` (`Sums::describe`), the tracker (`take_stall` takes each task that has not started for
-//! queued), and the metrics (the time in the queue begins with the submission).
+//! `pending` (`Sums::describe`), the observers (`take_stall` takes each task that has not started
+//! for queued, and a shutdown makes them forget these: `forget_queued`), and the metrics (the time
+//! in the queue begins with the submission).
 
 pub(crate) mod attachment;
 pub(crate) mod closure;

@@ -9,14 +9,19 @@
 //! | `max_size` was lowered since the worker last looked, and more are runnable | `resize` |
 //! | its keep-alive is over, and `total` is above `core_size` | nothing: its deadline. It gets another one by `start_worker`, `resize` and `set_keep_alive` |
 //!
+//! A reason is a variant of `Retire`, whose name is in events, an arm of `try_retire`, and a part
+//! of what `Stats::threads_retired` says. A worker above a lowered *limit* has none: it is idle,
+//! and the next raise wakes it. So is the extra worker between futures.
+//!
 //! The only worker has no deadline while anything is in flight, so that it does not leave and come
 //! back in a loop: `finish_on_caller` rechecks it. A worker that has ended the last task itself
 //! returns its credit before it parks.
 //!
-//! The worker leaves the idle list first (`withdraw`). Whether it may leave the pool is decided under
-//! the registry's lock (`try_retire`), where the counts tell of several workers with a reason how
-//! many may. One that may not rests again, so its reason must not hold at once again. What has to
-//! hold of the number of *idle* workers is decided in `IdleList::withdraw`, under the list's lock.
+//! The worker leaves the idle list first (`withdraw`). Whether it may leave the pool is decided
+//! under the registry's lock (`try_retire`), where the counts tell of several workers with a reason
+//! how many may. One that may not rests again, so its reason must not hold at once again. What has
+//! to hold of the number of *idle* workers is decided in `IdleList::withdraw`, under the list's
+//! lock.
 
 use std::sync::Arc;
 use std::time::Instant;
