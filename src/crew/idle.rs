@@ -42,17 +42,6 @@ struct IdleWorker {
     parker: Arc<Parker>,
 }
 
-/// The outcome of [`IdleList::withdraw`].
-#[must_use]
-pub(crate) enum IdleWithdrawal {
-    /// The worker is off the list.
-    Done,
-    /// The worker was claimed: its parker has been or will be unparked, and it holds a search.
-    Claimed,
-    /// The worker stays on the list.
-    Stays,
-}
-
 impl IdleList {
     /// Adds the worker, which `was_extra` until now. The submitter of an earlier task did not see
     /// this worker.
@@ -72,15 +61,15 @@ impl IdleList {
         counts.add_idle(was_extra)
     }
 
-    /// Removes the worker with this index, if `change` has changed the counts for that.
-    pub(crate) fn withdraw(&self, index: usize, change: impl FnOnce() -> bool) -> IdleWithdrawal {
+    /// Removes the worker with this index. `false` if it was claimed: its parker has been or will be
+    /// unparked, and it holds a search.
+    #[must_use]
+    pub(crate) fn withdraw(&self, counts: &Counts, index: usize) -> bool {
         let mut workers = self.workers.lock();
-        let Ok(place) = find(&workers, index) else { return IdleWithdrawal::Claimed };
-        if !change() {
-            return IdleWithdrawal::Stays;
-        }
+        let Ok(place) = find(&workers, index) else { return false };
         workers.remove(place);
-        IdleWithdrawal::Done
+        counts.remove_idle();
+        true
     }
 
     /// Takes the idle worker with the lowest index for a search; the caller must unpark it. `None`
@@ -146,13 +135,8 @@ mod tests {
         assert_eq!(claim(), Some(0));
         [4, 2].into_iter().for_each(publish);
         assert_eq!([claim(), claim()], [Some(1), Some(2)]);
-        let leave = || {
-            counts.remove_idle();
-            true
-        };
-        assert!(matches!(list.withdraw(4, || false), IdleWithdrawal::Stays));
-        assert!(matches!(list.withdraw(4, leave), IdleWithdrawal::Done));
-        assert!(matches!(list.withdraw(1, leave), IdleWithdrawal::Claimed));
+        assert!(list.withdraw(&counts, 4));
+        assert!(!list.withdraw(&counts, 1), "it was claimed");
         assert_eq!([claim(), claim(), claim()], [Some(3), Some(5), None]);
     }
 }

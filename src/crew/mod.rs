@@ -20,7 +20,7 @@ mod sizes;
 
 pub(crate) use awake::{Asleep, Controller, Measurement};
 pub(crate) use counts::{Counts, MAX_SEARCHING, MAX_WORKERS, MustLook, Search, Snapshot};
-pub(crate) use idle::{IdleList, IdleWithdrawal};
+pub(crate) use idle::IdleList;
 pub(crate) use metrics::{CallerMetrics, Count, Sums, WorkerMetrics, above_zero};
 pub(crate) use registry::{Exit, Registry, RegistryState, ThreadKey};
 pub(crate) use sizes::{Sizes, check_reserves, check_sizes};

@@ -116,7 +116,7 @@ fn a_look_versus_a_yield() {
             let queue = Arc::clone(&queue);
             thread::spawn(move || assert!(!queue.is_empty()))
         };
-        assert!(local.push(&queue, Kind::Woken, "future"));
+        assert!(local.push_with(&queue, Kind::Woken, || "future"));
         assert_eq!(request(), Some("task"));
         other.join().unwrap();
         let _ = local.close(&queue);
@@ -163,8 +163,8 @@ fn an_overflow_out_of_an_empty_queue() {
     explore(3, || {
         let queue = Arc::new(Queue::<i32>::new());
         let local = Local::open(&queue);
-        assert!(local.push(&queue, Kind::New, 1));
-        assert!(local.push(&queue, Kind::New, 2));
+        assert!(local.push_with(&queue, Kind::New, || 1));
+        assert!(local.push_with(&queue, Kind::New, || 2));
         let stealer = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
@@ -173,7 +173,7 @@ fn an_overflow_out_of_an_empty_queue() {
                 let _ = local.close(&queue);
             })
         };
-        let has_overflowed = !local.push(&queue, Kind::New, 3);
+        let has_overflowed = !local.push_with(&queue, Kind::New, || 3);
         local.pop(&queue, false);
         if has_overflowed {
             assert!(local.leaves_items(&queue));
@@ -357,7 +357,7 @@ fn a_drain_versus_a_steal() {
     explore(2, || {
         let queue = Arc::new(Queue::new());
         let (stealer, owner) = (Local::open(&queue), Local::open(&queue));
-        (0..3).for_each(|item| assert!(owner.push(&queue, Kind::New, item)));
+        (0..3).for_each(|item| assert!(owner.push_with(&queue, Kind::New, || item)));
         let steals = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {

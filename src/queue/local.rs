@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::iter;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crossbeam_utils::CachePadded;
 
@@ -53,7 +53,11 @@ impl<T> Local<T> {
         let stealers = rings.each_ref().map(Ring::stealer);
         Local {
             rings,
-            node: Arc::new(Node { stealers, requests: CachePadded::default() }),
+            node: Arc::new(Node {
+                stealers,
+                requests: CachePadded::default(),
+                next: OnceLock::new(),
+            }),
             is_listed: Cell::new(false),
             observed: Cell::new((0, usize::MAX)),
             pacing: Pacing::new(),
@@ -77,12 +81,6 @@ impl<T> Local<T> {
         self.pacing.forget();
         queue.free.lock().push(self);
         has_moved
-    }
-
-    /// Pushes an item. See [`push_with`](Self::push_with).
-    #[inline(always)]
-    pub(crate) fn push(&self, queue: &Queue<T>, kind: Kind, item: T) -> bool {
-        self.push_with(queue, kind, || item)
     }
 
     /// Pushes the item that `make` makes. If the ring is full and a stealer is in it, pushes to the
@@ -214,7 +212,7 @@ impl<T> Local<T> {
             }
             // While a drain goes on, there is nothing to steal.
             let Ok(_moves) = queue.moves.try_read() else { return Steal::Empty };
-            match from.steal(BATCH, |item| _ = self.push(queue, kind, item)) {
+            match from.steal(BATCH, |item| _ = self.push_with(queue, kind, || item)) {
                 Steal::Empty => {}
                 found => return found,
             }

@@ -96,8 +96,8 @@ pub(crate) struct Queue<T> {
     /// Whether a woken future may have been pushed so far. Hardly ever written, so it stays in each
     /// CPU's cache.
     has_woken: Hint,
-    /// The first part of the list of local queues.
-    list: Part<T>,
+    /// The list of local queues: each node holds the next one.
+    list: OnceLock<Arc<Node<T>>>,
     /// A model does not see that the list's `OnceLock` orders a thread that finds a queue after the
     /// one that has listed it.
     #[cfg(elastipool_loom)]
@@ -146,18 +146,6 @@ impl<T> Injector<T> {
     }
 }
 
-/// A part of the list of local queues, filled from the front.
-struct Part<T> {
-    nodes: [OnceLock<Arc<Node<T>>>; 64],
-    next: OnceLock<Box<Part<T>>>,
-}
-
-impl<T> Part<T> {
-    fn new() -> Self {
-        Part { nodes: [const { OnceLock::new() }; 64], next: OnceLock::new() }
-    }
-}
-
 /// A worker's local queues as other workers see them.
 struct Node<T> {
     /// One for each [`Kind`].
@@ -165,6 +153,7 @@ struct Node<T> {
     /// Counts the tasks that its worker has asked for. A worker whose count stands still is
     /// *stalled*: it runs a long task, has no CPU, or is gone.
     requests: CachePadded<Counter>,
+    next: OnceLock<Arc<Node<T>>>,
 }
 
 impl<T> Node<T> {
@@ -181,7 +170,7 @@ impl<T> Queue<T> {
         Queue {
             injectors: [Injector::new(), Injector::new()],
             has_woken: Hint::default(),
-            list: Part::new(),
+            list: OnceLock::new(),
             #[cfg(elastipool_loom)]
             listed: crate::sync::AtomicUsize::new(0),
             free: Mutex::new(Vec::new()),
@@ -286,29 +275,30 @@ impl<T> Queue<T> {
     fn nodes(&self) -> impl Iterator<Item = &Arc<Node<T>>> {
         #[cfg(elastipool_loom)]
         self.listed.fetch_add(0, crate::sync::Ordering::Acquire);
-        let parts = iter::successors(Some(&self.list), |part| part.next.get().map(Box::as_ref));
-        parts.flat_map(|part| part.nodes.iter().map_while(OnceLock::get))
+        iter::successors(self.list.get(), |node| node.next.get())
     }
 
     /// Lists a local queue, which is about to get its first item. What orders a thread after the
     /// push, a pair of fences too, orders it after this.
     #[cold]
     fn list(&self, mut node: Arc<Node<T>>) {
-        let mut part = &self.list;
-        loop {
-            for place in &part.nodes {
-                match place.set(node) {
-                    #[cfg(elastipool_loom)]
-                    Ok(()) => {
-                        self.listed.fetch_add(1, crate::sync::Ordering::Release);
-                        return;
-                    }
-                    #[cfg(not(elastipool_loom))]
-                    Ok(()) => return,
-                    Err(given_back) => node = given_back,
-                }
-            }
-            part = part.next.get_or_init(|| Box::new(Part::new()));
+        let mut place = &self.list;
+        while let Err(given_back) = place.set(node) {
+            node = given_back;
+            place = &place.get().expect("it is set").next;
+        }
+        #[cfg(elastipool_loom)]
+        self.listed.fetch_add(1, crate::sync::Ordering::Release);
+    }
+}
+
+/// Node by node: a long list dropped by itself would overflow the stack.
+impl<T> Drop for Queue<T> {
+    fn drop(&mut self) {
+        self.free.lock().clear();
+        let mut next = self.list.take();
+        while let Some(mut node) = next.and_then(Arc::into_inner) {
+            next = node.next.take();
         }
     }
 }

@@ -257,7 +257,7 @@ impl<T> Ring<T> {
     /// `make` must not use the ring. If the ring is full and a stealer holds the lock bit, returns
     /// `make`.
     #[inline(always)]
-    pub(super) fn push_with<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
+    pub(crate) fn push_with<F: FnOnce() -> T>(&self, make: F) -> Result<(), F> {
         debug_assert!(!self.is_examining.get(), "no push while an item is examined");
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);

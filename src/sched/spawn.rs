@@ -17,15 +17,10 @@ impl Shared {
     /// Starts workers until there are `core_size`. Returns how many it started.
     pub(crate) fn start_core(self: &Arc<Self>) -> usize {
         let mut started = 0;
-        while !self.in_flight.is_closed() {
-            match self.start_worker(None, None, &|now| self.is_below_core(now)) {
-                Ok(true) => started += 1,
-                Ok(false) => break,
-                Err(error) => {
-                    self.report_refusal(&error);
-                    break;
-                }
-            }
+        let start = || self.start_worker(None, None, &|now| self.is_below_core(now));
+        let report = |error: &_| self.report_refusal(error);
+        while !self.in_flight.is_closed() && matches!(start().inspect_err(report), Ok(true)) {
+            started += 1;
         }
         started
     }

@@ -6,12 +6,12 @@ use super::{Local, Queue};
 use crate::queue::Kind::{New, Woken};
 use crate::queue::ring::Steal;
 
-/// The local queues in a part of the list.
-const PART: usize = 64;
+/// Some local queues.
+const MANY: usize = 64;
 
 fn fill(local: &Local<u32>, queue: &Queue<u32>, numbers: impl IntoIterator<Item = u32>) {
     for number in numbers {
-        assert!(local.push(queue, New, number));
+        assert!(local.push_with(queue, New, || number));
     }
 }
 
@@ -74,15 +74,15 @@ fn an_overflow_goes_to_the_injector() {
     fill(&local, &queue, [0; 64]);
     assert_eq!(queue.len(), 64, "it is full");
     // The ring does not grow during a steal.
-    let stolen =
-        local.node.stealers[New as usize].steal(2, |_| assert!(!local.push(&queue, New, 1)));
+    let stolen = local.node.stealers[New as usize]
+        .steal(2, |_| assert!(!local.push_with(&queue, New, || 1)));
     assert_eq!(stolen, Steal::Success(0));
     assert_eq!(queue.injectors[New as usize].receiver.len(), 1);
     assert!(iter::from_fn(|| local.rings[New as usize].pop()).eq([0; 62]));
     assert!(local.leaves_items(&queue), "a task is in the injector");
     assert_eq!(pop(&local, &queue), Some(1));
     assert!(!local.leaves_items(&queue));
-    assert!(local.push(&queue, New, 2));
+    assert!(local.push_with(&queue, New, || 2));
 }
 
 /// How many local queues a walk visits.
@@ -98,7 +98,7 @@ fn free(queue: &Queue<u32>) -> usize {
 #[test]
 fn a_walk_visits_the_queues_of_workers_that_have_submitted() {
     let queue = Queue::new();
-    let locals: Vec<_> = (0..3 * PART).map(|_| Local::open(&queue)).collect();
+    let locals: Vec<_> = (0..3 * MANY).map(|_| Local::open(&queue)).collect();
     assert_eq!(visited(&queue), 0);
     for (number, local) in locals.iter().enumerate() {
         fill(local, &queue, [1, 2]);
@@ -110,16 +110,16 @@ fn a_walk_visits_the_queues_of_workers_that_have_submitted() {
         assert_eq!(pop(local, &queue), Some(2));
         assert!(queue.is_empty());
     }
-    let (low, high) = (&locals[5], &locals[2 * PART - 1]);
+    let (low, high) = (&locals[5], &locals[2 * MANY - 1]);
     fill(high, &queue, [1]);
-    assert_eq!(low.steal(&queue), Some(1), "in another part");
+    assert_eq!(low.steal(&queue), Some(1), "from far behind");
     fill(low, &queue, [2]);
     assert_eq!(high.steal(&queue), Some(2));
     fill(high, &queue, [3, 4]);
     assert_eq!((queue.is_empty(), queue.len(), queue.pop()), (false, 2, Some(3)));
     high.rest();
     assert_eq!(queue.pop(), Some(4));
-    assert_eq!(visited(&queue), 3 * PART);
+    assert_eq!(visited(&queue), 3 * MANY);
 }
 
 #[test]
@@ -129,13 +129,25 @@ fn queues_are_listed_at_the_same_time() {
         for number in 0..4 {
             let (queue, begin) = (&queue, &begin);
             scope.spawn(move || {
-                let locals: Vec<_> = (0..PART).map(|_| Local::open(queue)).collect();
+                let locals: Vec<_> = (0..MANY).map(|_| Local::open(queue)).collect();
                 begin.wait();
                 locals.iter().for_each(|local| fill(local, queue, [number]));
             });
         }
     });
-    assert_eq!((visited(&queue), queue.len()), (4 * PART, 4 * PART));
+    assert_eq!((visited(&queue), queue.len()), (4 * MANY, 4 * MANY));
+}
+
+#[test]
+fn a_long_list_is_dropped_on_a_small_stack() {
+    let small = thread::Builder::new().stack_size(64 << 10);
+    let dropped = small.spawn(|| {
+        let queue = Queue::new();
+        let locals = Vec::from_iter((0..5000).map(|_| Local::open(&queue)));
+        locals.iter().for_each(|local| assert!(local.push_with(&queue, New, || 1)));
+        locals.into_iter().for_each(|local| _ = local.close(&queue));
+    });
+    dropped.unwrap().join().unwrap();
 }
 
 #[test]
@@ -170,21 +182,21 @@ fn a_worker_that_leaves_frees_a_buffer_that_a_stealer_still_reads() {
 #[test]
 fn new_workers_take_free_queues_and_start_with_an_empty_one() {
     let queue = Queue::new();
-    let mut locals: Vec<_> = (0..3 * PART).map(|_| Local::open(&queue)).collect();
-    let high = locals.remove(2 * PART - 1);
+    let mut locals: Vec<_> = (0..3 * MANY).map(|_| Local::open(&queue)).collect();
+    let high = locals.remove(2 * MANY - 1);
     for local in locals {
         fill(&local, &queue, [1]);
         assert_eq!(pop(&local, &queue), Some(1));
         assert!(!local.close(&queue));
     }
-    assert_eq!((visited(&queue), free(&queue)), (3 * PART - 1, 3 * PART - 1));
+    assert_eq!((visited(&queue), free(&queue)), (3 * MANY - 1, 3 * MANY - 1));
     let new: [_; 5] = std::array::from_fn(|_| Local::open(&queue));
-    assert_eq!(free(&queue), 3 * PART - 6);
+    assert_eq!(free(&queue), 3 * MANY - 6);
     fill(&new[4], &queue, 0..100);
     assert_eq!(high.steal(&queue), Some(0));
     assert!(new.into_iter().chain([high]).any(|local| local.close(&queue)));
     assert_eq!(iter::from_fn(|| queue.pop()).count(), 99, "what they held is still found");
-    assert_eq!(visited(&queue), 3 * PART);
+    assert_eq!(visited(&queue), 3 * MANY);
 }
 
 #[test]
@@ -220,7 +232,7 @@ mod woken {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         queue.push(Woken, 0);
-        assert!((1..=5).all(|number| other.push(&queue, Woken, number)));
+        assert!((1..=5).all(|number| other.push_with(&queue, Woken, || number)));
         assert_eq!(queue.pop(), Some(0), "in the injector");
         assert_eq!(queue.pop(), Some(1), "in a local queue");
         assert_eq!(mine.steal(&queue), Some(2));
@@ -238,7 +250,7 @@ mod woken {
         queue.push(New, 1);
         fill(&local, &queue, [2]);
         queue.push(Woken, 3);
-        assert!(local.push(&queue, Woken, 4));
+        assert!(local.push_with(&queue, Woken, || 4));
         assert_eq!(queue.len(), 4);
         assert!(iter::from_fn(|| request(&local, &queue)).eq([4, 3, 2, 1]));
         assert!(queue.is_empty());
@@ -254,7 +266,7 @@ mod woken {
             queue.push(New, 0);
             fill(&local, &queue, [1]);
             queue.push(Woken, 2);
-            assert!(local.push(&queue, Woken, 3));
+            assert!(local.push_with(&queue, Woken, || 3));
             counts[request(&local, &queue).unwrap() as usize] += 1;
         }
         let [of_injector, of_local, of_woken, of_local_woken] = counts;
@@ -276,7 +288,7 @@ mod woken {
             }
             for _ in 0..8 * TURN_INTERVAL {
                 queue.push(Woken, 1);
-                assert!(local.push(&queue, Woken, 2));
+                assert!(local.push_with(&queue, Woken, || 2));
                 if has_yielded {
                     queue.push(New, 0);
                 }
@@ -293,7 +305,7 @@ mod woken {
     fn a_new_task_of_either_queue_comes_first_after_a_yield() {
         let queue = Queue::<u32>::new();
         let local = Local::open(&queue);
-        (0..3).for_each(|_| assert!(local.push(&queue, Woken, 2)));
+        (0..3).for_each(|_| assert!(local.push_with(&queue, Woken, || 2)));
         queue.push(New, 0);
         fill(&local, &queue, [1]);
         let _is_check_due = local.begin_request(0);
@@ -316,7 +328,7 @@ mod woken {
         let queue = Queue::new();
         let (mine, other) = (Local::open(&queue), Local::open(&queue));
         assert!(!mine.share_woken(&queue), "there are none");
-        assert!((0..3).all(|number| mine.push(&queue, Woken, number)));
+        assert!((0..3).all(|number| mine.push_with(&queue, Woken, || number)));
         assert!(mine.share_woken(&queue));
         assert!(mine.leaves_items(&queue));
         assert!(iter::from_fn(|| request(&other, &queue)).eq(0..3));

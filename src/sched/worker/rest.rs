@@ -27,9 +27,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Retire, Worker};
-use crate::crew::{IdleWithdrawal, MAX_SEARCHING, Search, Snapshot};
+use crate::crew::{Search, Snapshot};
 use crate::sched::context::set_worker;
-use crate::sched::shared::Shared;
 use crate::sync::cpu::cpus;
 use crate::sync::parker::Signal;
 use crate::sync::spin::spin_until;
@@ -68,26 +67,25 @@ impl Worker {
         begins
     }
 
-    /// Gives back what a resting worker does not need, and publishes the worker on the idle list.
-    /// The caller looks at the queue.
+    /// Gives back what a resting worker does not need, publishes the worker on the idle list, and
+    /// looks at the queue: that may wake any idle worker, this one too.
     pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
-        if let Some(capacity) = &self.shared.capacity {
-            capacity.grant_before_rest(&self.shared.sizes);
-        }
+        // It may have left one free while another submitter woke up.
+        self.shared.grant_permits();
         self.context.rest();
         // In one change: no thread is started for a future that comes in between.
         let was_extra = self.context.metrics.end_extra();
-        let Shared { counts, idle, .. } = &*self.shared;
-        let owed = idle.publish(counts, self.index, &self.parker, was_extra);
+        let shared = &self.shared;
+        let owed = shared.idle.publish(&shared.counts, self.index, &self.parker, was_extra);
         let owed = owed.and(self.end_search()).and(freed);
         // Published before it returns its credit: the worker that makes the pool quiet counts as
         // idle when the joiner returns.
         self.return_credit();
-        // Race 1: published first, then looks at the queue. The look is the loop of
-        // `rest_or_leave`.
-        owed.fence(&self.shared);
+        // Race 1: published first, then looks at the queue. Race 42: more work may wait than the
+        // running workers may take.
+        owed.look(&self.shared);
     }
 
     /// Waits on the idle list until there is or may be work. Returns why the worker has left
@@ -102,14 +100,7 @@ impl Worker {
         let why = loop {
             // Race 4: published first, then looks whether there are views.
             self.end_running();
-            // Race 1: if the worker stays, each running or searching worker looks at the queue when
-            // it stops.
-            if shared.has_work() && self.withdraw(true) {
-                return None;
-            }
             let now = shared.counts.load();
-            // Race 42: more work may wait than the running workers may take.
-            shared.ask_if_all_run(now);
             if shared.in_flight.is_over() {
                 break Retire::Over;
             }
@@ -125,12 +116,16 @@ impl Worker {
                 Signal::Expired => break Retire::Surplus,
             }
         };
-        self.withdraw(false);
+        if !shared.idle.withdraw(&shared.counts, self.index) {
+            // Waits for the claim's signal. A recheck may come before it.
+            while self.parker.park(None) != Signal::Unparked {}
+            self.search = Some(Search::Searching);
+            return None;
+        }
         // Race 1: off the list and still counted. A submitter now relies on this worker. Each
         // change by which it stops returns the look.
-        let is_claimed = self.search.is_some();
         let is_needed = shared.has_work() && !shared.is_above_limit(shared.counts.load());
-        (!is_claimed && !is_needed && self.leave(why)).then_some(why)
+        (!is_needed && self.leave(why)).then_some(why)
     }
 
     /// Whether `max_size` was lowered, and more workers have been runnable ever since.
@@ -162,41 +157,5 @@ impl Worker {
         // Race 1: a task may have been pushed while this worker used up the last spare capacity.
         left.and(self.end_search()).look(&self.shared);
         true
-    }
-
-    /// Leaves the idle list: with a search if that is `for_work`, or if the worker was claimed.
-    /// Returns `false` if it stays: no more workers may run, or search.
-    fn withdraw(&mut self, for_work: bool) -> bool {
-        let Shared { counts, idle, .. } = &*self.shared;
-        loop {
-            // Before the lock, under which that of the policy is not taken.
-            let limit = self.shared.run_limit(counts.load());
-            let change = || {
-                if for_work {
-                    return counts.claim_idle(limit, MAX_SEARCHING);
-                }
-                counts.remove_idle();
-                true
-            };
-            match idle.withdraw(self.index, change) {
-                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),
-                IdleWithdrawal::Claimed => {
-                    // Waits for the claim's signal. A recheck may come before it.
-                    while self.parker.park(None) != Signal::Unparked {}
-                    self.search = Some(Search::Searching);
-                }
-                IdleWithdrawal::Stays => {
-                    let now = counts.load();
-                    let may_run = now.has_spare_capacity(self.shared.run_limit(now));
-                    if may_run && now.searching() < MAX_SEARCHING {
-                        // The limit was that of older counts: beside a free reserved place more may
-                        // run.
-                        continue;
-                    }
-                    return false;
-                }
-            }
-            return true;
-        }
     }
 }

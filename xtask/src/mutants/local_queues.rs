@@ -64,6 +64,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "context: a worker with credit submits to a closed pool", "src/sched/context.rs",
         "        if shared.in_flight.is_closed() {\n            return false;"
         => "        if false {\n            return false;", Model("local_queues::close_versus");
+    "local queues: the list is dropped by recursion", "src/queue/mod.rs",
+        "        let mut next = self.list.take();"
+        => "        let mut next = None::<Arc<Node<T>>>;", Unit("local::tests::a_long_list");
     "local queues: not popped by an immediate shutdown", "src/queue/mod.rs",
         "self.nodes().find_map(local)"
         => "self.nodes().take(0).find_map(local)", Test("queues", "local_queues::shutdown_now");

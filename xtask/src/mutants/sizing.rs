@@ -15,7 +15,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.look_as(Notifier::KeeperLook);\n        // The next one"
         => "        // The next one", Model("measured::the_last_measurement_versus_submit");
     "race 42: a worker above a lowered number asks for no measurement", "src/sched/worker/rest.rs",
-        "            shared.ask_if_all_run(now);\n" => "", Model("measured::a_worker_above_a_lowered");
+        "        owed.look(&self.shared);\n" => "        _ = owed.fence(&self.shared);\n", Model("measured::a_worker_above_a_lowered");
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",

@@ -8,8 +8,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "    fn fence_and_admit(&self) -> Snapshot {\n        fence(Ordering::SeqCst);\n"
         => "    fn fence_and_admit(&self) -> Snapshot {\n", Model("notify::submit_versus_idle");
     "race 1: no look at the queue when idle", "src/sched/worker/rest.rs",
-        "if shared.has_work() && self.withdraw(true) {"
-        => "if false {", Model("notify::submit_versus_idle");
+        "        owed.look(&self.shared);\n"
+        => "        _ = owed.fence(&self.shared);\n", Model("notify::submit_versus_idle");
     "extra: no worker is woken for a future beside closures", "src/sizing/measured.rs",
         "now.extra() == 0 && now.searching() == 0 && self.has_ready_future()" => "false", Model("extra::a_spawned_future_versus");
     "extra: each ready future starts a thread", "src/sched/notify.rs",
@@ -73,14 +73,11 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "wake: a thread is started for a task that was taken", "src/sched/notify.rs",
         "starting <= self.work_len()\n"
         => "starting < usize::MAX\n", Model("notify::no_more_threads");
-    "wake: a worker that resumes by itself holds no search", "src/sched/worker/rest.rs",
-        "                    return counts.claim_idle(limit, MAX_SEARCHING);\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = for_work.then_some(Search::Searching),"
-        => "                    let _ = MAX_SEARCHING;\n                    if !counts.load().has_spare_capacity(limit) {\n                        return false;\n                    }\n                }\n                counts.remove_idle();\n                true\n            };\n            match idle.withdraw(self.index, change) {\n                IdleWithdrawal::Done => self.search = None,", Model("notify::no_more_threads");
     "keeper: a worker starts without one", "src/sched/spawn.rs",
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "capacity: a worker that rests leaves a permit free", "src/sched/worker/rest.rs",
-        "            capacity.grant_before_rest(&self.shared.sizes);\n" => "            let _ = capacity;\n", Unit("capacity::tests::a_worker_that_rests");
+        "        self.shared.grant_permits();\n" => "", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/sizing/stall.rs",
         "        MustLook::owed().look(self);\n        let mut progress"
         => "        let mut progress", Model("stalled::the_last_look_of_the_keeper");
