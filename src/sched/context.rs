@@ -294,11 +294,9 @@ pub(crate) struct WorkerContext {
     needs_notify: Cell<bool>,
     /// Whether the last poll has yielded, so that a new task comes next.
     has_yielded: Cell<bool>,
-    /// The view of which the worker holds a place. `None` in a pool without views, and for a task
-    /// that was taken before there was one.
+    /// The view of which the worker holds a place or, in a blocking region, takes one at the end.
+    /// `None` in a pool without views, and for a task that was taken before there was one.
     pub(super) place: Cell<Option<ViewId>>,
-    /// The view of which it takes a place at the end of its blocking region.
-    pub(super) lent: Cell<Option<ViewId>>,
 }
 
 impl WorkerContext {
@@ -317,7 +315,6 @@ impl WorkerContext {
             needs_notify: Cell::new(false),
             has_yielded: Cell::new(false),
             place: Cell::new(None),
-            lent: Cell::new(None),
         })
     }
 

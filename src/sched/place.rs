@@ -78,12 +78,12 @@ impl Shared {
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that
     /// may have no more workers are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
-        self.policy.eligible(usize::from(!self.queue.is_empty()), false) > 0
+        self.policy.eligible(usize::from(!self.queue.is_empty()), None) > 0
     }
 
     /// How many queued tasks could be taken now, if that many workers came.
     pub(crate) fn work_len(&self) -> usize {
-        self.policy.eligible(self.queue.len(), false)
+        self.policy.eligible(self.queue.len(), None)
     }
 
     /// How many entries are queued, of all views.
@@ -101,41 +101,40 @@ impl Shared {
     /// the end of the region.
     #[must_use]
     pub(super) fn lend_place(&self, context: &WorkerContext) -> Option<MustLook> {
-        let held = context.place.get()?;
-        context.lent.set(Some(held));
-        self.release_place(context)
+        context.place.get().map(|held| self.policy.release(held))
     }
 
     /// Takes the place again that the calling worker had before its region. The worker is still
     /// counted as blocked, if it was.
     pub(super) fn take_place_back(&self, context: &WorkerContext) {
-        let Some(lent) = context.lent.take() else { return };
-        if let Some(parker) = self.policy.exchange(None, lent) {
-            self.policy.wait(lent, &parker);
+        let lent = context.place.get();
+        if let Some(wait) = lent.and_then(|_| self.policy.exchange(None, lent)) {
+            self.policy.wait(&wait);
         }
-        context.place.set(Some(lent));
     }
 
-    /// Exchanges the calling worker's place for one of another view, `to`. Waits as a blocked
-    /// worker if there is none.
+    /// Exchanges the calling worker's place for one of another view, if there is such a view. Waits
+    /// as a blocked worker if there is no place.
     #[inline(never)]
     fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
-        let held = context.place.take();
-        let Some(to) = to else {
-            if let Some(held) = held {
-                self.policy.release(held).look(self);
-            }
-            return;
-        };
-        if let Some(parker) = self.policy.exchange(held, to) {
+        // In the region that it may enter it has none to lend.
+        if let Some(wait) = self.policy.exchange(context.place.take(), to) {
             context.change_region(Some(RegionKind::Own));
-            self.policy.wait(to, &parker);
-            context.place.set(Some(to));
+            self.policy.wait(&wait);
             context.change_region(None);
-        } else {
-            context.place.set(Some(to));
-            // Race 35: a task may have waited for the place that is free now.
-            MustLook::owed().look(self);
+        }
+        context.place.set(to);
+        // Race 35: a task may have waited for the place that is free now.
+        MustLook::owed().look(self);
+    }
+
+    /// Makes the calling worker's place one of the view `to`: at the end of its region if it is in
+    /// one, and otherwise at once.
+    fn set_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+        if context.region.get().is_some() {
+            context.place.set(to);
+        } else if context.place.get() != to {
+            self.exchange_place(context, to);
         }
     }
 }
@@ -155,33 +154,17 @@ impl Shared {
         context: &WorkerContext,
         view: Option<ViewId>,
     ) -> Below {
-        if !self.policy.is_used() {
-            return Below { place: None, region: OutsideOfRegion::enter() };
+        let place = context.place.get();
+        if self.policy.is_used() {
+            self.set_place(context, Some(view.unwrap_or(DEFAULT_VIEW)));
         }
-        let to = Some(view.unwrap_or(DEFAULT_VIEW));
-        let place = context.place.get().or(context.lent.get());
-        if context.place.get().is_none() {
-            // What the end of a region takes, if there is one.
-            context.lent.set(to);
-        }
-        let region = OutsideOfRegion::enter();
-        context.lent.set(None);
-        if context.place.get() != to {
-            self.exchange_place(context, to);
-        }
-        Below { place, region }
+        Below { place, region: OutsideOfRegion::enter() }
     }
 
     /// Reverts [`begin_on_top`](Self::begin_on_top).
     pub(crate) fn end_on_top(self: &Arc<Self>, context: &WorkerContext, below: Below) {
-        let Below { place, region } = below;
-        let has_region = region.is_in_region();
-        drop(region);
-        if has_region && context.place.get().is_none() {
-            context.lent.set(place);
-        } else if context.place.get() != place {
-            self.exchange_place(context, place);
-        }
+        drop(below.region);
+        self.set_place(context, below.place);
     }
 }
 

@@ -64,7 +64,7 @@ impl Drop for OtherRegion {
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task
 /// that it waits for. Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    left: Option<OtherRegion>,
+    _left: Option<OtherRegion>,
     _meanwhile: Option<PollScope>,
 }
 
@@ -72,14 +72,9 @@ impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
         let worker = context::worker().filter(|worker| worker.region.get().is_some());
         OutsideOfRegion {
-            left: worker.map(|worker| OtherRegion::enter(worker, None)),
+            _left: worker.map(|worker| OtherRegion::enter(worker, None)),
             _meanwhile: has_waits().then(|| PollScope::begin(Poller::Other)),
         }
-    }
-
-    /// Whether the worker goes back to a region.
-    pub(super) fn is_in_region(&self) -> bool {
-        self.left.is_some()
     }
 }
 

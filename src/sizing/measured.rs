@@ -87,7 +87,7 @@ impl Shared {
     /// task with a free place of its view's reserve, `max_size`.
     #[cold]
     pub(crate) fn own_limit(&self, now: Snapshot) -> usize {
-        if self.policy.is_used() && self.policy.has_reserved_work() {
+        if self.policy.eligible(0, Some(0)) > 0 {
             return self.sizes.max();
         }
         self.sizes.max().min(self.sizes.limit() + now.extra())
@@ -146,7 +146,7 @@ impl Shared {
             .as_ref()
             .is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))
             || self.sizing.has_rejected.get()
-            || self.policy.eligible(self.queue.len(), true) > 0
+            || self.policy.eligible(self.queue.len(), Some(self.sizes.max())) > 0
     }
 
     /// Whether one more task of one of these views could run if `max_size` workers might. If none

@@ -22,7 +22,7 @@ use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
-use crate::sync::{AtomicBool, AtomicUsize, Counter, Mutex, Ordering};
+use crate::sync::{AtomicUsize, Mutex, Ordering};
 use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
@@ -93,12 +93,10 @@ pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
     /// A [`Gate`]. Written under the lock.
     gate: AtomicUsize,
-    /// Whether the pool may have had a view so far. Apart from the gate, which changes often.
-    is_used: AtomicBool,
-    /// Changes when work becomes eligible, for workers that spin. What decides is the look under
-    /// the lock.
-    version: Counter,
 }
+
+/// The wait of a worker for a place of a view.
+pub(crate) type PlaceWait = (ViewId, Arc<Parker>);
 
 struct PolicyState<T> {
     /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what
@@ -225,10 +223,9 @@ impl<T> PolicyState<T> {
         }
     }
 
-    /// How many places of the shared capacity are free. The limit is above the sum of the reserves:
-    /// `check_reserves` and [`Sizes::set_number`] see to it. Otherwise this would underflow.
+    /// How many places of the shared capacity are free.
     fn shared_left(&self, limit: usize) -> usize {
-        (limit - self.reserved).saturating_sub(self.shared)
+        limit.saturating_sub(self.reserved + self.shared)
     }
 
     /// Sets a view's reserve, beside those of `others`, unless they would leave no worker to tasks
@@ -285,7 +282,7 @@ impl<T> PolicyState<T> {
     /// Open unless the end of a task of the default view could change what is decided: another view
     /// is served, a returning worker gets the place, or there is no place any more.
     fn gate(&self) -> Gate {
-        let is_over = self.shared > self.limit - self.reserved;
+        let is_over = self.reserved + self.shared > self.limit;
         let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
         // The worker would release a place of the shared capacity.
         let has_work = || self.busy.iter().any(|id| self.view(*id).may_start(true));
@@ -297,8 +294,8 @@ impl<T> PolicyState<T> {
     }
 
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
-    /// Returns also which levels have eligible work.
-    fn choose(&mut self, tries_default: bool) -> Option<(ViewId, Levels<bool>)> {
+    /// Counts each level with eligible work as passed over.
+    fn choose(&mut self, tries_default: bool) -> Option<ViewId> {
         let has_shared = self.shared_left(self.limit) > 0;
         let mut best = Levels::<Option<(u128, ViewId)>>::default();
         let default = tries_default.then_some(&DEFAULT_VIEW);
@@ -319,8 +316,9 @@ impl<T> PolicyState<T> {
         // The highest one, unless others are due.
         let due = |index: &usize| Some(self.levels[*index].passed).filter(|&it| it >= MAX_PASSED);
         let contenders = (0..best.len()).rev().filter(|&index| best[index].is_some());
-        let (_, id) = best[contenders.max_by_key(due)?]?;
-        Some((id, best.map(|best| best.is_some())))
+        let chosen = contenders.clone().max_by_key(due)?;
+        contenders.for_each(|index| self.levels[index].passed += 1);
+        best[chosen].map(|(_, id)| id)
     }
 
     /// Takes the next item, and a place of its view. `pop_default` takes one of the default view,
@@ -331,16 +329,13 @@ impl<T> PolicyState<T> {
         mut pop_default: impl FnMut() -> Option<T>,
     ) -> Option<T> {
         loop {
-            let (id, contenders) = self.choose(tries_default)?;
+            let id = self.choose(tries_default)?;
             let item = if self.busy.contains(&id) { self.pop(id) } else { pop_default() };
             if item.is_none() {
                 // Another worker has taken the last one of the default view: choose again without
                 // it.
                 tries_default = false;
                 continue;
-            }
-            for (level, is_contender) in self.levels.iter_mut().zip(contenders) {
-                level.passed += usize::from(is_contender);
             }
             let view = self.views.get_mut(id.0).expect("it is chosen");
             let level = &mut self.levels[view.level()];
@@ -387,9 +382,7 @@ impl<T> Policy<T> {
             reserved: 0,
             shared: 0,
         };
-        let gate = AtomicUsize::new(Gate::Unused as usize);
-        let is_used = AtomicBool::new(false);
-        Policy { state: Mutex::new(state), gate, is_used, version: Counter::default() }
+        Policy { state: Mutex::new(state), gate: AtomicUsize::new(Gate::Unused as usize) }
     }
 
     /// Changes the state in a section of the lock, and sets the gate.
@@ -413,18 +406,17 @@ impl<T> Policy<T> {
         self.gate.load(Ordering::Acquire) == gate as usize
     }
 
-    /// Whether the pool may have had a view so far.
+    /// Whether the pool may have had a view so far. A worker that sees it sees what the caller of
+    /// `begin_use` did before.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        // Acquire: a worker that sees the store of `begin_use` sees what the caller did before.
-        self.is_used.load(Ordering::Acquire)
+        !self.has_gate(Gate::Unused)
     }
 
     /// Called before the first view can have a task. A thread that must find such a task is ordered
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
-        self.is_used.store(true, Ordering::Release);
         self.change_state(|state| {
             if state.gate == Gate::Unused {
                 // The section shuts or opens it.
@@ -469,7 +461,6 @@ impl<T> Policy<T> {
             let shared = |terms: Terms| view.places.saturating_sub(terms.reserve);
             state.shared = state.shared - shared(before) + shared(terms);
             state.admit_returning();
-            self.version.increment();
             Ok(Some(MustLook::owed()))
         })
     }
@@ -480,7 +471,6 @@ impl<T> Policy<T> {
         self.change_state(|state| {
             state.views.iter_mut().for_each(|(_, view)| view.terms.is_paused = false);
         });
-        self.version.increment();
         self.is_used().then(MustLook::owed)
     }
 
@@ -542,12 +532,6 @@ impl<T> Policy<T> {
         state.views.iter().map(|(_, view)| view.places.min(view.terms.reserve)).sum()
     }
 
-    /// Whether an item is queued that has a free place of its view's reserve.
-    pub(crate) fn has_reserved_work(&self) -> bool {
-        let state = self.state.lock();
-        state.busy.iter().any(|id| state.view(*id).may_start(false))
-    }
-
     /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the
     /// next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
@@ -556,11 +540,7 @@ impl<T> Policy<T> {
             note(&mut state.busy, id);
             let view = state.view_mut(id);
             if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
-            let is_eligible = view.may_start(has_shared);
-            if is_eligible {
-                self.version.increment();
-            }
-            is_eligible
+            view.may_start(has_shared)
         })
     }
 
@@ -600,58 +580,51 @@ impl<T> Policy<T> {
             if let Some(taken) = &taken {
                 begin(taken);
             }
-            let has_more = state.eligible(state.limit, queued()) > 0;
-            if has_more {
-                self.version.increment();
-            }
-            (taken, has_more)
+            (taken, state.eligible(state.limit, queued()) > 0)
         })
     }
 
     /// Releases a place. The caller then looks for work (race 35).
     pub(crate) fn release(&self, held: ViewId) -> MustLook {
         self.change_state(|state| state.release(held));
-        self.version.increment();
         MustLook::owed()
     }
 
-    /// Releases the place `held`, and acquires one of the view `id`. If there is none, returns the
-    /// caller's parker, which is in the view's returning queue then: the caller must
-    /// [wait](Self::wait).
-    pub(crate) fn exchange(&self, held: Option<ViewId>, id: ViewId) -> Option<Arc<Parker>> {
+    /// Releases the place `held`, and acquires one of the view `id`, if there is one. If it has no
+    /// place, returns the caller's wait, which is in the view's returning queue then: the caller
+    /// must [wait](Self::wait).
+    pub(crate) fn exchange(&self, held: Option<ViewId>, id: Option<ViewId>) -> Option<PlaceWait> {
         self.change_state(|state| {
             if let Some(held) = held {
                 state.release(held);
-                self.version.increment();
             }
-            if state.try_acquire(id) {
-                return None;
-            }
+            let id = id.filter(|id| !state.try_acquire(*id))?;
             // Race 7: in the same section as the attempt.
             note(&mut state.awaited, id);
-            Some(state.view_mut(id).returning.enqueue())
+            Some((id, state.view_mut(id).returning.enqueue()))
         })
     }
 
     /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
-    pub(crate) fn wait(&self, id: ViewId, parker: &Arc<Parker>) {
+    pub(crate) fn wait(&self, (id, parker): &PlaceWait) {
         wait_until_released(parker, |seen| {
             self.change_state(|state| {
-                let forced = state.view_mut(id).returning.force(parker, seen);
-                (0..forced).for_each(|_| state.acquire(id));
+                let forced = state.view_mut(*id).returning.force(parker, seen);
+                (0..forced).for_each(|_| state.acquire(*id));
                 forced > 0
             })
         });
     }
 
-    /// How many queued items could be taken, if that many workers came: now or, if it `grows`, as
-    /// soon as `max_size` workers may run. `queued` are those of the default view.
-    pub(crate) fn eligible(&self, queued: usize, grows: bool) -> usize {
+    /// How many queued items could be taken, if that many workers came: now or, if there is a
+    /// `limit`, as soon as that many workers may run. With 0, those that have a free place of their
+    /// view's reserve. `queued` are those of the default view.
+    pub(crate) fn eligible(&self, queued: usize, limit: Option<usize>) -> usize {
         if !self.is_used() {
             return queued;
         }
         let state = self.state.lock();
-        state.eligible(if grows { state.max_size } else { state.limit }, queued)
+        state.eligible(limit.unwrap_or(state.limit), queued)
     }
 
     /// Whether one more task of the view could be taken if `max_size` workers might run.
@@ -660,11 +633,6 @@ impl<T> Policy<T> {
         let has_shared = state.shared_left(state.max_size) > 0;
         let may_start = |view: &ViewState<T>| view.may_start(has_shared);
         !self.is_used() || state.views.get(id.0).is_some_and(may_start)
-    }
-
-    /// For a worker that spins: whether it must look again since the version was `seen`.
-    pub(crate) fn version(&self) -> usize {
-        self.version.get()
     }
 
     /// How many items are queued, of one view or of all. Those of the default view do not count,
@@ -778,7 +746,7 @@ mod tests {
                             seen.pop(taken);
                             *held = Some(seen.id);
                         }
-                        assert_eq!(has_more, policy.eligible(0, false) > 0);
+                        assert_eq!(has_more, policy.eligible(0, None) > 0);
                     }
                 }
                 assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
@@ -862,7 +830,7 @@ mod tests {
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
         assert_eq!(policy.take(None, || None, || 0, |_| ()), (None, false));
-        assert!(policy.exchange(None, id).is_none(), "no wait");
+        assert!(policy.exchange(None, Some(id)).is_none(), "no wait");
     }
 
     /// It is open only while a worker that ends a task of the default view would take the next one.
@@ -888,7 +856,7 @@ mod tests {
         _ = policy.release(id);
         assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
         // A worker waits for the place of another one.
-        assert!(policy.exchange(None, DEFAULT_VIEW).is_some() && policy.has_gate(Gate::Shut));
+        assert!(policy.exchange(None, Some(DEFAULT_VIEW)).is_some() && policy.has_gate(Gate::Shut));
         _ = policy.release(DEFAULT_VIEW);
         assert!(policy.has_gate(Gate::Open));
         // One place more than a second reserve leaves.

@@ -46,9 +46,8 @@ impl Worker {
             return false;
         }
         let shared = &self.shared;
-        let seen = shared.policy.version();
-        // Takes no lock. Tasks of a view that may have no more workers are no work.
-        let may_be_work = || !shared.queue.is_empty() || shared.policy.version() != seen;
+        // Takes no lock. Eligible work of a view shuts the gate.
+        let may_be_work = || !shared.queue.is_empty() || shared.policy.has_gate(Gate::Shut);
         // Stops when a joiner waits: this worker returns its credit only when it rests.
         let must_look = || may_be_work() || shared.in_flight.is_awaited();
         shared.has_work() || (spin_until(must_look) && shared.has_work())

@@ -56,7 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
         Test("growth", "a_reserve_comes_on_top");
     "measured: no more than the limit run beside a reserved place", "src/sizing/measured.rs",
-        "self.policy.is_used() && self.policy.has_reserved_work()" => "false && self.policy.has_reserved_work()",
+        "self.policy.eligible(0, Some(0)) > 0" => "false",
         Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
     "measured: workers with reserved places count in the number", "src/sizing/measured.rs",
         "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",

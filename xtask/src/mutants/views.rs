@@ -11,17 +11,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken"
         => "            let _ = held;\n            let taken", Model("views::the_end_of_a_limited_task");
     "reserve: others take the reserved place", "src/views/policy.rs",
-        "(limit - self.reserved).saturating_sub(self.shared)"
+        "limit.saturating_sub(self.reserved + self.shared)"
         => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
     "race 7: a place that is free is not given to a returning worker", "src/views/policy.rs",
         "        self.admit_returning();\n    }\n\n    fn try_acquire"
         => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
     "limit: a returning worker does not wait for a place", "src/sched/place.rs",
-        "            self.policy.wait(lent, &parker);\n"
-        => "            drop(parker);\n", Model("views::a_worker_of_a_limited_view");
+        "            self.policy.wait(&wait);\n        }\n    }\n"
+        => "            drop(wait);\n        }\n    }\n", Model("views::a_worker_of_a_limited_view");
     "limit: a claimed task runs without a place of its view", "src/sched/place.rs",
-        "            self.exchange_place(context, to);\n        }\n        Below"
-        => "        }\n        Below", Test("views", "a_claimed_task_holds");
+        "            self.exchange_place(context, to);\n        }\n"
+        => "        }\n", Test("views", "a_claimed_task_holds");
     "race 15: no worker is notified of a reserve that has ended", "src/sched/place.rs",
         "        let changed = self.change_view(id, |terms| terms.reserve = 0);"
         => "        let changed = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
@@ -53,8 +53,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            owed.look(self);\n        }\n        Ok(())"
         => "            _ = owed;\n        }\n        Ok(())", Model("views::a_larger_limit_of_a_view"), Model("views::resume_versus_submit");
     "race 15: a larger limit of a view gives no place to a returning worker", "src/views/policy.rs",
-        "            state.admit_returning();\n            self.version.increment();"
-        => "            self.version.increment();", Model("views::a_larger_limit_versus_a_return");
+        "            state.admit_returning();\n            Ok(Some("
+        => "            Ok(Some(", Model("views::a_larger_limit_versus_a_return");
     "still: a worker that takes without a place is not waited for", "src/sched/worker.rs",
         "            self.shared.running.add();\n            self.passes = Gate::Unused;\n"
         => "            self.passes = Gate::Unused;\n", Model("views::the_first_pause_versus_a_take");
@@ -62,8 +62,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.idle.recheck_all();\n        }\n    }\n\n    /// Adds a view"
         => "        }\n    }\n\n    /// Adds a view", Model("views::the_first_pause_versus_a_take"), Test("views", "idle_workers_do_not_run");
     "still: a worker counts its task after the take", "src/views/policy.rs",
-        "        self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            if let Some(taken) = &taken {\n                begin(taken);\n            }\n            let has_more = state.eligible(state.limit, queued()) > 0;\n            if has_more {\n                self.version.increment();\n            }\n            (taken, has_more)\n        })\n"
-        => "        let (taken, has_more) = self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            let has_more = state.eligible(state.limit, queued()) > 0;\n            if has_more {\n                self.version.increment();\n            }\n            (taken, has_more)\n        });\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        (taken, has_more)\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
+        "        self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            if let Some(taken) = &taken {\n                begin(taken);\n            }\n            (taken, state.eligible(state.limit, queued()) > 0)\n        })\n"
+        => "        let (taken, has_more) = self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            (taken, state.eligible(state.limit, queued()) > 0)\n        });\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        (taken, has_more)\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
     "still: a claimed task is not waited for", "src/wait/awaited.rs",
         "shared.policy.is_used().then(|| RunningMark::begin(running))"
         => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
