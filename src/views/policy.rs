@@ -660,7 +660,7 @@ impl<T> Policy<T> {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::collections::HashMap;
+    use std::collections::{HashMap, VecDeque};
     use std::time::Duration;
 
     use super::{DEFAULT_VIEW, Gate, Policy, Priority, Sizes, Terms, ViewId, ViewState};
@@ -868,6 +868,33 @@ mod tests {
         for (is_paused, gate) in [(true, Gate::Shut), (false, Gate::Open)] {
             let changed = policy.change(&sizes, DEFAULT_VIEW, |terms| terms.is_paused = is_paused);
             assert!(changed.is_ok() && policy.has_gate(gate));
+        }
+    }
+
+    /// What law 12 excepts: two workers have popped tasks of the default view beside an open gate,
+    /// then a pause or a task of another view shuts it. The order in which the workers put the tasks
+    /// back is the new one.
+    #[test]
+    fn tasks_that_are_being_taken_may_change_places() {
+        for is_paused in [true, false] {
+            let (policy, sizes) = (Policy::new(&many()), many());
+            policy.begin_use();
+            let high = Terms { priority: Priority::High, ..Terms::default() };
+            let urgent = policy.add(&sizes, high).unwrap();
+            let mut injector = VecDeque::from([1, 2]);
+            assert!(policy.has_gate(Gate::Open));
+            let popped = [(); 2].map(|()| injector.pop_front().unwrap());
+            if is_paused {
+                let pause = policy.change(&sizes, DEFAULT_VIEW, |terms| terms.is_paused = true);
+                assert!(pause.is_ok());
+            } else {
+                policy.push(urgent, 0, true);
+            }
+            assert!(policy.has_gate(Gate::Shut), "each worker puts its task back");
+            popped.into_iter().rev().for_each(|task| _ = policy.push(DEFAULT_VIEW, task, true));
+            assert!(policy.change(&sizes, DEFAULT_VIEW, |terms| terms.is_paused = false).is_ok());
+            let expected: &[usize] = if is_paused { &[2, 1] } else { &[0, 2, 1] };
+            assert_eq!(served(&policy, 3), expected);
         }
     }
 
