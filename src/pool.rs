@@ -94,7 +94,7 @@ impl ThreadPool {
 
     /// Returns where tasks go that are submitted through this handle.
     pub(crate) fn route(&self) -> Route<'_> {
-        Route { shared: self.shared(), view: self.view.as_ref().map(ViewHandle::core) }
+        Route { shared: self.shared(), view: self.view.as_deref() }
     }
 
     /// Returns where tasks go that are submitted later, without a handle of the pool.

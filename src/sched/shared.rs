@@ -324,7 +324,8 @@ impl Shared {
     /// Accepts no more tasks of a view. Its accepted tasks run.
     pub(crate) fn close_view(self: &Arc<Self>, view: &ViewCore) {
         view.in_flight.close();
-        self.set_paused(view.id, || false);
+        // Every view can be resumed.
+        _ = self.change_view(view.id, |terms| terms.is_paused = false);
         if let Some(capacity) = &self.capacity {
             // Race 10: after the change of the view's word.
             capacity.close(Some(view.id));

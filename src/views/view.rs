@@ -51,10 +51,6 @@ impl ViewHandle {
         view.holders.increment();
         ViewHandle(view)
     }
-
-    pub(crate) fn core(&self) -> &Arc<ViewCore> {
-        &self.0
-    }
 }
 
 impl Clone for ViewHandle {
@@ -70,9 +66,9 @@ impl Drop for ViewHandle {
 }
 
 impl Deref for ViewHandle {
-    type Target = ViewCore;
+    type Target = Arc<ViewCore>;
 
-    fn deref(&self) -> &ViewCore {
+    fn deref(&self) -> &Arc<ViewCore> {
         &self.0
     }
 }

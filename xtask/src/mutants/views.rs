@@ -23,8 +23,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.exchange_place(context, to);\n        }\n"
         => "        }\n", Test("views", "a_claimed_task_holds");
     "race 15: no worker is notified of a reserve that has ended", "src/sched/place.rs",
-        "        let changed = self.change_view(id, |terms| terms.reserve = 0);"
-        => "        let changed = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
+        "        _ = self.change_view(id, |terms| terms.reserve = 0);"
+        => "        _ = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
     "reserve: a waker of an ended future keeps it", "src/views/view.rs",
         "        self.in_flight.finish(count);\n        self.release(count);\n"
         => "        self.in_flight.finish(count);\n", Test("views", "an_ended_task_keeps_no_reserve");
@@ -101,8 +101,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "is_none_or(|view| view.has_place(has_shared));"
         => "is_none_or(|view| view.may_start(has_shared));", Unit("policy::tests::a_started_task");
     "race 10: what is closed is paused", "src/control.rs",
-        "route.view_id(), || !self.is_closed());"
-        => "route.view_id(), || true);", Model("views::pause_versus_close");
+        "terms.is_paused = !self.is_closed()"
+        => "terms.is_paused = true", Model("views::pause_versus_close");
     "race 10: a close takes no lock in a pool without views", "src/sched/place.rs",
         "        if let Some(owed) = self.policy.resume_all() {"
         => "        if self.policy.is_used() && let Some(owed) = self.policy.resume_all() {", Model("views::pause_versus_close");
