@@ -142,17 +142,12 @@ impl Shared {
     /// such a task waits for a permit or was rejected without one: with a capacity of 0 none is
     /// queued then.
     fn is_short_of_workers(&self) -> bool {
+        let may_start = |view: ViewId| self.policy.may_start_another(view);
         self.capacity
             .as_ref()
-            .is_some_and(|capacity| self.may_run_another_of(capacity.awaiting_views()))
+            .is_some_and(|capacity| capacity.awaiting_views().into_iter().any(may_start))
             || self.sizing.has_rejected.get()
             || self.policy.eligible(self.queue.len(), Some(self.sizes.max())) > 0
-    }
-
-    /// Whether one more task of one of these views could run if `max_size` workers might. If none
-    /// could, a raised number would only bring permits, for tasks that stay queued.
-    pub(crate) fn may_run_another_of(&self, views: impl IntoIterator<Item = ViewId>) -> bool {
-        views.into_iter().any(|view| self.policy.may_start_another(view))
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).

@@ -366,7 +366,7 @@ impl<'a> Route<'a> {
             Refusal::ViewClosed
         } else {
             let has_rejected = &self.shared.sizing.has_rejected;
-            if !has_rejected.get() && self.shared.may_run_another_of([self.view_id()]) {
+            if !has_rejected.get() && self.shared.policy.may_start_another(self.view_id()) {
                 has_rejected.set(true);
             }
             self.shared.ask_if_all_run(self.shared.counts.load());

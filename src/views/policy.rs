@@ -133,10 +133,9 @@ struct Level {
 
 struct ViewState<T> {
     terms: Terms,
-    /// The queued tasks. Of the default view only those that a worker has put back, since it had
-    /// taken them without a place.
-    new: VecDeque<T>,
-    woken: VecDeque<T>,
+    /// The queued woken futures, and the queued new tasks. Of the default view only those that a
+    /// worker has put back, since it had taken them without a place.
+    queues: [VecDeque<T>; 2],
     /// How many items were taken.
     turns: usize,
     /// How many workers hold a place.
@@ -151,8 +150,7 @@ impl<T> ViewState<T> {
     fn new(terms: Terms) -> Self {
         ViewState {
             terms,
-            new: VecDeque::new(),
-            woken: VecDeque::new(),
+            queues: Default::default(),
             turns: 0,
             places: 0,
             returning: ReturnQueue::new(),
@@ -161,7 +159,7 @@ impl<T> ViewState<T> {
     }
 
     fn len(&self) -> usize {
-        self.new.len() + self.woken.len()
+        self.queues.iter().map(VecDeque::len).sum()
     }
 
     fn level(&self) -> usize {
@@ -181,11 +179,8 @@ impl<T> ViewState<T> {
     /// Takes the oldest woken future or, every 16th time and if there is none, the oldest new task.
     fn pop(&mut self) -> Option<T> {
         self.turns = self.turns.wrapping_add(1);
-        if is_turn_of_new(self.turns) {
-            self.new.pop_front().or_else(|| self.woken.pop_front())
-        } else {
-            self.woken.pop_front().or_else(|| self.new.pop_front())
-        }
+        let first = usize::from(is_turn_of_new(self.turns));
+        self.queues[first].pop_front().or_else(|| self.queues[1 - first].pop_front())
     }
 }
 
@@ -217,8 +212,7 @@ impl<T> PolicyState<T> {
     fn note_popped(&mut self, id: ViewId) {
         let view = self.view_mut(id);
         if view.len() == 0 {
-            view.new.shrink_to(KEPT_TASKS);
-            view.woken.shrink_to(KEPT_TASKS);
+            view.queues.iter_mut().for_each(|queue| queue.shrink_to(KEPT_TASKS));
             self.busy.retain(|busy| *busy != id);
         }
     }
@@ -417,12 +411,8 @@ impl<T> Policy<T> {
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
-        self.change_state(|state| {
-            if state.gate == Gate::Unused {
-                // The section shuts or opens it.
-                state.gate = Gate::None;
-            }
-        });
+        // The section shuts or opens it.
+        self.change_state(|state| state.gate = Gate::None);
     }
 
     /// Adds a view, unless the reserves would leave no worker to the others.
@@ -539,7 +529,7 @@ impl<T> Policy<T> {
             let has_shared = state.shared_left(state.limit) > 0;
             note(&mut state.busy, id);
             let view = state.view_mut(id);
-            if is_new { &mut view.new } else { &mut view.woken }.push_back(item);
+            view.queues[usize::from(is_new)].push_back(item);
             view.may_start(has_shared)
         })
     }
@@ -549,13 +539,13 @@ impl<T> Policy<T> {
     /// under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
         self.change_state(|state| {
-            let view = state.view_mut(id);
+            let [_, new] = &mut state.view_mut(id).queues;
             let mut skipped = Vec::new();
-            while view.new.back().is_some_and(&is_stale) {
-                skipped.extend(view.new.pop_back());
+            while new.back().is_some_and(&is_stale) {
+                skipped.extend(new.pop_back());
             }
-            while view.new.front().is_some_and(&is_stale) {
-                skipped.extend(view.new.pop_front());
+            while new.front().is_some_and(&is_stale) {
+                skipped.extend(new.pop_front());
             }
             state.note_popped(id);
             skipped
@@ -627,7 +617,8 @@ impl<T> Policy<T> {
         state.eligible(limit.unwrap_or(state.limit), queued)
     }
 
-    /// Whether one more task of the view could be taken if `max_size` workers might run.
+    /// Whether one more task of the view could be taken if `max_size` workers might run. If not, a
+    /// raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
         let state = self.state.lock();
         let has_shared = state.shared_left(state.max_size) > 0;
@@ -652,8 +643,7 @@ impl<T> Policy<T> {
         let mut state = self.state.lock();
         let oldest = *state.busy.first()?;
         state.busy.remove(0);
-        let view = state.view_mut(oldest);
-        let (new, woken) = (mem::take(&mut view.new), mem::take(&mut view.woken));
+        let [woken, new] = mem::take(&mut state.view_mut(oldest).queues);
         Some(new.into_iter().chain(woken))
     }
 }

@@ -5,8 +5,8 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "view: its queue keeps the memory of a burst", "src/views/policy.rs",
-        "            view.new.shrink_to(KEPT_TASKS);\n"
-        => "            view.new.shrink_to(usize::MAX);\n", Test("memory", "memory_is_given_back");
+        "queue.shrink_to(KEPT_TASKS)"
+        => "queue.shrink_to(usize::MAX)", Test("memory", "memory_is_given_back");
     "race 35: the end of a task keeps its place", "src/views/policy.rs",
         "            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken"
         => "            let _ = held;\n            let taken", Model("views::the_end_of_a_limited_task");
