@@ -589,30 +589,25 @@ impl fmt::Display for BuildError {
                 f,
                 "max_size is {max_size}; it must be at least core_size, which is {core_size}"
             ),
-            BuildError::SizeTooLarge { size, limit } => {
-                write!(
-                    f,
-                    "a size of {size} workers was asked for; it must be at most \
-                     ThreadPool::MAX_SIZE, which is {limit}"
-                )
-            }
+            BuildError::SizeTooLarge { size, limit } => write!(
+                f,
+                "a size of {size} workers was asked for; it must be at most \
+                 ThreadPool::MAX_SIZE, which is {limit}"
+            ),
             BuildError::StallZero => f.write_str(
                 "growth is Stalled after 0 seconds; it must be at least 1 nanosecond (to start \
-                 threads at once, \
-                 set it to Growth::Eager)",
+                 threads at once, set it to Growth::Eager)",
             ),
             BuildError::StallReportZero => f.write_str(
                 "stall_report is after 0 seconds; it must be at least 1 nanosecond, and above the \
-                 time of the longest \
-                 healthy task",
+                 time of the longest healthy task",
             ),
             BuildError::MaxTasksZero => f.write_str(
                 "max_tasks_per_worker is 0; it must be at least 1 (for no limit, do not set it)",
             ),
             BuildError::ViewLimitZero => f.write_str(
                 "the limit of the view is 0; it must be at least 1, or none of its tasks could \
-                 ever run (for no limit, \
-                 do not set it; to stop the view for a while, pause it)",
+                 ever run (for no limit, do not set it; to stop the view for a while, pause it)",
             ),
             BuildError::ViewWeightZero => f.write_str(
                 "the weight of the view is 0; it must be at least 1, or its tasks would have no \
@@ -626,13 +621,11 @@ impl fmt::Display for BuildError {
             BuildError::ReservesTooLarge { reserved, max_size } => write!(
                 f,
                 "the views of the pool reserve {reserved} workers; they must leave at least one \
-                 of max_size, which is \
-                 {max_size}, to tasks without a reserve"
+                 of max_size, which is {max_size}, to tasks without a reserve"
             ),
             BuildError::QueueTimeoutZero => f.write_str(
                 "the queue timeout of the view is 0 seconds; it must be at least 1 nanosecond \
-                 (for no timeout, do not \
-                 set it)",
+                 (for no timeout, do not set it)",
             ),
             BuildError::NameContainsNul { name, position } => write!(
                 f,

@@ -344,17 +344,6 @@ impl ThreadPool {
 
 /// Making an accepted task into a job, and enqueueing it.
 impl Accepted<'_> {
-    /// Enqueues a task, and returns its handle.
-    fn enqueue_with_handle<T>(
-        self,
-        task: Arc<dyn Run>,
-        mut handle: JoinHandle<T>,
-    ) -> JoinHandle<T> {
-        handle.set_task(&task);
-        self.enqueue(Job::task(task));
-        handle
-    }
-
     /// A future that one worker drives to its end. It is boxed to be pinned.
     fn completion<F>(self, future: F) -> JoinHandle<F::Output>
     where
@@ -368,8 +357,11 @@ impl Accepted<'_> {
     #[inline(never)]
     pub(crate) fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
         let own = TaskRoute::own(self.route, self.line, false);
-        let (promise, handle) = JoinHandle::new(self.route, own.expiry());
-        self.enqueue_with_handle(FutureTask::task(Call(closure), promise, own), handle)
+        let (promise, mut handle) = JoinHandle::new(self.route, own.expiry());
+        let task: Arc<dyn Run> = FutureTask::task(Call(closure), promise, own);
+        handle.set_task(&task);
+        self.enqueue(Job::task(task));
+        handle
     }
 }
 

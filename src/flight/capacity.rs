@@ -133,26 +133,14 @@ pub(crate) trait Permits: Send + Sync {
     /// in a closed pool, where the task is not accepted afterwards.
     fn try_acquire(&self, sizes: &Sizes) -> bool;
 
-    /// Queues the caller as a waiting submitter, unless the view or the pool `is_closed`. It waits
-    /// for what this returns. A thread must then call [`end_wait`](Self::end_wait), and a future
-    /// that gives up [`give_up`](Self::give_up).
-    fn begin_wait(
-        &self,
-        sizes: &Sizes,
-        view: ViewId,
-        waits: Waits,
-        is_closed: &dyn Fn() -> bool,
-    ) -> Granted;
+    /// Queues the caller as a waiting submitter. It waits for what this returns. A thread must then
+    /// call [`end_wait`](Self::end_wait), and a future that gives up [`give_up`](Self::give_up).
+    fn begin_wait(&self, sizes: &Sizes, view: ViewId, waits: Waits) -> Granted;
 
-    /// Ends the wait of a thread, whose `outcome` is that of the receiver. `None` if the submitter
-    /// gives up. Returns whether it has a permit.
+    /// Ends the wait of a thread. `is_granted`: the receiver has said so. Returns whether the
+    /// submitter has a permit.
     #[must_use]
-    fn end_wait(
-        &self,
-        sizes: &Sizes,
-        granted: Granted,
-        outcome: Option<Result<(), oneshot::Canceled>>,
-    ) -> bool;
+    fn end_wait(&self, sizes: &Sizes, granted: Granted, is_granted: bool) -> bool;
 
     /// Ends the wait of a future that gives up, and releases the permit that it was granted.
     fn give_up(&self, sizes: &Sizes, granted: Granted);
@@ -194,35 +182,20 @@ impl Permits for Capacity {
         self.acquire_unless(is_reserved, sizes)
     }
 
-    fn begin_wait(
-        &self,
-        sizes: &Sizes,
-        view: ViewId,
-        waits: Waits,
-        is_closed: &dyn Fn() -> bool,
-    ) -> Granted {
+    fn begin_wait(&self, sizes: &Sizes, view: ViewId, waits: Waits) -> Granted {
         let (sender, granted) = oneshot::channel();
         let mut submitters = self.submitters.lock();
-        // Race 10: looked at under the lock, which a closer takes after it has closed the view or
-        // the pool.
-        if !is_closed() {
-            submitters.push_back(Submitter { view, waits, granted: sender });
-            // Race 29: sets the flag, then looks for a permit. Who releases one does it in the
-            // reverse order.
-            self.word.fetch_or(AWAITED, Ordering::AcqRel);
-        }
+        submitters.push_back(Submitter { view, waits, granted: sender });
+        // Race 29: sets the flag, then looks for a permit. Who releases one does it in the reverse
+        // order.
+        self.word.fetch_or(AWAITED, Ordering::AcqRel);
         self.grant_locked(submitters, sizes);
         granted
     }
 
-    fn end_wait(
-        &self,
-        sizes: &Sizes,
-        mut granted: Granted,
-        outcome: Option<Result<(), oneshot::Canceled>>,
-    ) -> bool {
+    fn end_wait(&self, sizes: &Sizes, mut granted: Granted, is_granted: bool) -> bool {
         granted.close();
-        if outcome == Some(Ok(())) || granted.try_recv() == Ok(Some(())) {
+        if is_granted || granted.try_recv() == Ok(Some(())) {
             // Race 29: awake from now on. Then looks for a permit for the next submitter.
             self.word.fetch_and(!WAKING, Ordering::AcqRel);
             self.grant(sizes);

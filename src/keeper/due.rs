@@ -239,11 +239,6 @@ impl Sizing {
         *self.earliest.lock() = Some(earliest);
         self.is_asked.store(false, Ordering::Relaxed);
     }
-
-    /// Who slept when the pool was measured last.
-    pub(crate) fn asleep(&self) -> Asleep {
-        *self.asleep.lock()
-    }
 }
 
 /// Something with a deadline.

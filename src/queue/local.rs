@@ -151,7 +151,7 @@ impl<T> Local<T> {
     fn pop_new(&self, queue: &Queue<T>) -> Option<T> {
         if self.is_injector_due.get() {
             self.is_injector_due.set(false);
-            if let Some(item) = queue.pop_injected() {
+            if let Some(item) = queue.pop_injected(Kind::New) {
                 return Some(item);
             }
         }

@@ -43,7 +43,7 @@
 //! | the idle worker with the lowest index is woken | law 5 |
 //! | an index is the lowest free one, which may be `max_size` or more while others are blocked or in stop hooks | `worker_index`, names of threads |
 //! | the turn and the check visit one injector (`local.rs`) | no task waits for ever |
-//! | one injector of a kind takes what a local queue in a steal has no room for, and what is shared or left behind | `push_with`, `share_woken`, `share_woken_of`, `close`, `leaves_items`, `pop_future` |
+//! | one injector of a kind takes what a local queue in a steal has no room for, and what is shared or left behind | `push_with`, `share_woken`, `share_woken_of`, `close`, `leaves_items`, `poll_as_extra` |
 //! | a successor has its predecessor's index, unless there is a stop hook | names of threads, and what a start hook binds to an index |
 //! | any worker replaces any blocked one | `change_region`, which only counts and looks |
 //! | an idle worker is claimed whatever the entry | `IdleList::claim`, `Shared::notify` |
@@ -194,11 +194,6 @@ impl<T> Queue<T> {
         Kind::ALL.into_iter().find_map(injected).or_else(|| self.nodes().find_map(local))
     }
 
-    /// Pops a future of the injector.
-    pub(crate) fn pop_future(&self) -> Option<T> {
-        self.injectors[Kind::Woken as usize].look_and_pop()
-    }
-
     /// Whether a future lies in the injector, where each worker finds it.
     pub(crate) fn has_future(&self) -> bool {
         self.may_have_woken() && !self.injectors[Kind::Woken as usize].is_empty()
@@ -214,10 +209,10 @@ impl<T> Queue<T> {
         iter::from_fn(|| self.pop()).collect()
     }
 
-    /// Pops a new task of the injector.
+    /// Pops an item of an injector.
     #[cold]
-    pub(crate) fn pop_injected(&self) -> Option<T> {
-        self.injectors[Kind::New as usize].look_and_pop()
+    pub(crate) fn pop_injected(&self, kind: Kind) -> Option<T> {
+        self.injectors[kind as usize].look_and_pop()
     }
 
     /// Whether all queues are empty. Says nothing of items that a stealer holds.

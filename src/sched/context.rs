@@ -323,7 +323,7 @@ impl WorkerContext {
     pub(crate) fn pop(&self, queue: &TaskQueue) -> Option<Job> {
         let has_yielded = self.has_yielded.take();
         let Some(local) = &self.local else {
-            let new = has_yielded.then(|| queue.pop_injected()).flatten();
+            let new = has_yielded.then(|| queue.pop_injected(Kind::New)).flatten();
             return new.or_else(|| queue.pop());
         };
         if local.begin_request(self.run.get()) {

@@ -184,7 +184,7 @@ impl Shared {
             in_start_hook: AtomicUsize::default(),
             declared: AtomicUsize::default(),
             peak_blocked: Counter::default(),
-            returning: Returning::new(),
+            returning: Returning::default(),
             shrinks: Counter::default(),
             stops: Counter::default(),
             caller_metrics: CallerMetrics::default(),
@@ -376,7 +376,7 @@ impl Shared {
         sums.describe(&mut stats, in_flight, self.queue_len());
         stats.rejected = self.rejected.get();
         stats.allowed = self.sizes.limit();
-        let asleep = self.sizing.asleep();
+        let asleep = *self.sizing.asleep.lock();
         stats.asleep = asleep.all.min(now.running());
         stats.asleep_on_threads = asleep.on_threads.min(stats.asleep);
         stats.asleep_on_disks = asleep.on_disks.min(stats.asleep);

@@ -389,15 +389,19 @@ impl<'a> Route<'a> {
         let mut granted = self.begin_permit_wait(capacity, waits);
         // Its region begins after the submitter was queued: the worker's own blocking may free the
         // permit that it needs.
-        let outcome =
-            wait_for(Pin::new(&mut granted), deadline, Dependency::Capacity(self.shared.id()));
-        capacity.end_wait(&self.shared.sizes, granted, outcome)
+        let dependency = Dependency::Capacity(self.shared.id());
+        let outcome = wait_for(Pin::new(&mut granted), deadline, dependency);
+        capacity.end_wait(&self.shared.sizes, granted, outcome == Some(Ok(())))
     }
 
     fn begin_permit_wait(self, capacity: &dyn Permits, waits: Waits) -> Granted {
         let shared = self.shared;
-        let is_closed = || shared.in_flight.is_closed() || self.is_view_closed();
-        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits, &is_closed);
+        let granted = capacity.begin_wait(&shared.sizes, self.view_id(), waits);
+        // Race 10: queued first, under the lock. A closer takes that after it has closed the view
+        // or the pool.
+        if shared.in_flight.is_closed() || self.is_view_closed() {
+            capacity.close(Some(self.view_id()));
+        }
         // Race 42: queued first. The keeper ends a request for a measurement, fences, and looks
         // whether a submitter waits.
         fence(Ordering::SeqCst);

@@ -22,6 +22,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// See the [module's documentation](self).
+#[derive(Default)]
 pub(crate) struct Returning {
     queue: Mutex<ReturnQueue>,
     /// Read without the lock by each worker that stops running. Relaxed: the fences of race 7 order
@@ -30,20 +31,17 @@ pub(crate) struct Returning {
 }
 
 /// The workers that wait, under the lock of the queue's owner.
+#[derive(Default)]
 pub(crate) struct ReturnQueue {
     /// The first one in front.
     parkers: VecDeque<Arc<Parker>>,
     /// How many workers have left the queue.
     released: usize,
-    /// How many proceed the next time the queue does not move.
-    step: usize,
+    /// How many others proceed with the first one, the next time the queue does not move.
+    others: usize,
 }
 
 impl Returning {
-    pub(crate) fn new() -> Self {
-        Returning { queue: Mutex::new(ReturnQueue::new()), length: AtomicUsize::new(0) }
-    }
-
     /// Whether the queue is empty. The caller has stopped running and has fenced: it sees a
     /// returning worker, or that worker sees that it has stopped (race 7).
     #[inline]
@@ -83,10 +81,6 @@ impl Returning {
 }
 
 impl ReturnQueue {
-    pub(crate) fn new() -> Self {
-        ReturnQueue { parkers: VecDeque::new(), released: 0, step: 1 }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.parkers.is_empty()
     }
@@ -100,7 +94,7 @@ impl ReturnQueue {
 
     /// Releases the first worker, because it may run.
     pub(crate) fn release_first(&mut self) {
-        self.step = 1;
+        self.others = 0;
         self.pop();
     }
 
@@ -112,9 +106,9 @@ impl ReturnQueue {
         if !is_first || !is_still {
             return 0;
         }
-        let forced = self.step.min(self.parkers.len());
+        let forced = self.others.saturating_add(1).min(self.parkers.len());
         (0..forced).for_each(|_| self.pop());
-        self.step = self.step.saturating_mul(2);
+        self.others = self.others.saturating_mul(2).saturating_add(1);
         forced
     }
 

@@ -153,7 +153,7 @@ impl<T> ViewState<T> {
             queues: Default::default(),
             turns: 0,
             places: 0,
-            returning: ReturnQueue::new(),
+            returning: ReturnQueue::default(),
             pass: 0,
         }
     }

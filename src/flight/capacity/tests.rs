@@ -21,7 +21,7 @@ fn full(permits: usize) -> (Sizes, Capacity) {
 }
 
 fn wait_as(capacity: &dyn Permits, sizes: &Sizes, waits: Waits) -> Granted {
-    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, waits, &|| false);
+    let mut waits = capacity.begin_wait(sizes, DEFAULT_VIEW, waits);
     assert_eq!(waits.try_recv(), Ok(None));
     waits
 }
@@ -35,12 +35,11 @@ fn wait(capacity: &dyn Permits, sizes: &Sizes) -> Granted {
 fn wake_up(capacity: &dyn Permits, sizes: &Sizes, mut submitter: Granted) -> bool {
     let granted = submitter.try_recv();
     assert_ne!(granted, Ok(None), "the wait has ended");
-    let outcome = granted.map(|_| ());
-    capacity.end_wait(sizes, submitter, Some(outcome))
+    capacity.end_wait(sizes, submitter, granted.is_ok())
 }
 
 fn time_out(capacity: &dyn Permits, sizes: &Sizes, submitter: Granted) -> bool {
-    capacity.end_wait(sizes, submitter, None)
+    capacity.end_wait(sizes, submitter, false)
 }
 
 #[test]
@@ -279,7 +278,8 @@ fn closing_ends_all_waits() {
         assert!(!wake_up(&capacity, &sizes, refused));
     }
     assert!(!capacity.try_acquire(&sizes));
-    let late = capacity.begin_wait(&sizes, DEFAULT_VIEW, Waits::Outside, &|| true);
+    let late = wait(&capacity, &sizes);
+    capacity.close(Some(DEFAULT_VIEW));
     assert!(!wake_up(&capacity, &sizes, late));
     capacity.release(&sizes);
     assert_eq!(capacity.submitters.lock().len(), 0);

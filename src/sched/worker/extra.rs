@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Worker;
 use crate::crew::{Count, MustLook, WorkerMetrics};
+use crate::queue::Kind;
 use crate::sched::shared::Shared;
 use crate::sync::Ordering;
 use crate::task::DEFAULT_VIEW;
@@ -29,7 +30,7 @@ impl Worker {
         context.metrics.is_extra.store(true, Ordering::Release);
         // Its look asks the keeper to watch it.
         self.is_woken = true;
-        while let Some(mut job) = shared.queue.pop_future() {
+        while let Some(mut job) = shared.queue.pop_injected(Kind::Woken) {
             let (is_new, ended) = (job.is_new(), context.metrics.ended());
             // Read after the pop: the future may have been spawned behind a pause.
             if shared.policy.is_used() {
