@@ -329,6 +329,7 @@ impl<T> Ring<T> {
     ///
     /// Returns `None` without a call of `wanted` if the ring is empty or a stealer holds the lock
     /// bit. `wanted` must not use this ring.
+    #[inline]
     pub(crate) fn pop_newest_if(&self, wanted: impl FnOnce(&T) -> bool) -> Option<T> {
         // Relaxed: only the owner writes it.
         let tail = self.shared.tail.load(Ordering::Relaxed);
