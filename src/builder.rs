@@ -754,7 +754,7 @@ impl Builder {
             max_blocked: self.max_blocked.unwrap_or(DEFAULT_MAX),
             hooks: self.hooks,
         };
-        Ok(ThreadPool::from_config(config, sizes))
+        Ok(ThreadPool::new_with(|handle| Shared::new(config, sizes, handle)))
     }
 
     /// Builds a pool of these sizes with [`Growth::Eager`].

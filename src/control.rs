@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::sched::{Caller, Route, context, relayed};
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
-use crate::task::job::Withdrawal;
+use crate::task::job::{Action, Withdrawal};
 use crate::views::ViewJob;
 use crate::worker_index::worker_index;
 
@@ -329,7 +329,7 @@ impl ThreadPool {
                     route.hand_back();
                 }
                 Withdrawal::Cancel => started.push(ViewJob { job, view }),
-                Withdrawal::Abandon => route.abandon_on_caller(job),
+                Withdrawal::Abandon => route.advance_on_caller(job, Action::Abandon),
             }
         });
         // A worker drops them: the caller may hold a lock that their destructors take.

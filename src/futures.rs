@@ -1,7 +1,6 @@
 //! Submitting futures (feature `async`). `wait/future_task.rs` runs them.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use futures_task::{FutureObj, Spawn, SpawnError};
 
@@ -11,7 +10,7 @@ use crate::pool::ThreadPool;
 use crate::sched::{OwnedRoute, TaskRoute};
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
-use crate::task::job::{Detached, Job, Run};
+use crate::task::job::{Detached, Job};
 use crate::wait::FutureTask;
 
 /// # Submitting futures (feature `async`)
@@ -88,8 +87,8 @@ impl ThreadPool {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        or_hand_back!(self.accept(Patience::None), future)
-            .enqueue_detached(future, || self.owned_route());
+        let accepted = or_hand_back!(self.accept(Patience::None), future);
+        enqueue_detached(accepted, future, || self.owned_route());
         Ok(())
     }
 
@@ -109,8 +108,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        or_refused!(self.accept(Patience::Endless), self.route(), future)
-            .enqueue_future(future, || self.owned_route())
+        let accepted = or_refused!(self.accept(Patience::Endless), self.route(), future);
+        JoinHandle::of_future(accepted, future, || self.owned_route())
     }
 
     /// Like [`spawn_await`](Self::spawn_await), but hands the future back if it is not accepted.
@@ -131,8 +130,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        Ok(or_hand_back!(self.accept(Patience::None), future)
-            .enqueue_future(future, || self.owned_route()))
+        let accepted = or_hand_back!(self.accept(Patience::None), future);
+        Ok(JoinHandle::of_future(accepted, future, || self.owned_route()))
     }
 
     /// Spawns a future, after waiting for capacity in a bounded queue. Drops it if the pool is
@@ -143,7 +142,7 @@ impl ThreadPool {
         F: Future<Output = ()> + Send + 'static,
     {
         match self.accept(Patience::Endless) {
-            Ok(accepted) => accepted.enqueue_detached(future, || self.owned_route()),
+            Ok(accepted) => enqueue_detached(accepted, future, || self.owned_route()),
             Err(refusal) => {
                 discard(Box::new(future));
                 return Err(refusal);
@@ -153,32 +152,14 @@ impl ThreadPool {
     }
 }
 
-impl Accepted<'_> {
-    /// Enqueues a future without a handle. It may share the `common` route.
-    pub(crate) fn enqueue_detached<F>(self, future: F, common: impl FnOnce() -> OwnedRoute)
-    where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let own = TaskRoute::own_or(self.route, self.line, true, common);
-        self.enqueue_spawned(Job::task(FutureTask::task(future, Detached, own)));
-    }
-
-    /// Enqueues a future, and returns its handle. It may share the `common` route.
-    pub(crate) fn enqueue_future<F>(
-        self,
-        future: F,
-        common: impl FnOnce() -> OwnedRoute,
-    ) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let own = TaskRoute::own_or(self.route, self.line, true, common);
-        let (promise, mut handle) = JoinHandle::new(self.route, own.expiry());
-        let task: Arc<dyn Run> = FutureTask::task(future, promise, own);
-        handle.set_task(&task);
-        self.enqueue_spawned(Job::task(task));
-        handle
-    }
+/// Enqueues a future without a handle. It may share the `common` route.
+pub(crate) fn enqueue_detached(
+    accepted: Accepted<'_>,
+    future: impl Future<Output = ()> + Send + 'static,
+    common: impl FnOnce() -> OwnedRoute,
+) {
+    let own = TaskRoute::own_or(accepted.route, accepted.line, true, common);
+    accepted.enqueue_spawned(Job::task(FutureTask::task(future, Detached, own)));
 }
 
 /// The executor trait of the crate `futures`, under `futures::task`, for code that takes any

@@ -330,18 +330,13 @@ impl<E: Send + 'static> TaskGroup<E> {
     /// ```
     pub fn set_deadline(&self, at: impl Into<Option<Instant>>) {
         let at = at.into();
-        let (shared, address) = (self.inner.route().shared, self.inner.id());
-        let mut state = self.inner.state.lock();
-        // Both under the group's lock: of two calls at once, the later one has set both.
-        if let Some(before) = mem::replace(&mut state.deadline, at) {
-            shared.deadlines.remove((before, address));
-        }
-        state.is_deadline_over = false;
-        let Some(at) = at else { return };
         let group: Weak<Inner<E>> = Arc::downgrade(&self.inner);
-        shared.deadlines.add((at, address), group);
-        drop(state);
-        shared.ask_to_expire(at);
+        let mut state = self.inner.state.lock();
+        let before = mem::replace(&mut state.deadline, at);
+        state.is_deadline_over = false;
+        // Under the group's lock: of two calls at once, the later one has set both.
+        let next = at.map(|at| (at, group as _));
+        self.inner.route().shared.set_deadline(self.inner.id(), before, next);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::sched::Shared;
-use crate::task::job::Job;
+use crate::task::job::{Action, Job};
 
 /// A task that was accepted, never started, and handed back by
 /// [`shutdown_now`](crate::ThreadPool::shutdown_now).
@@ -64,7 +64,7 @@ impl Task {
     /// ```
     pub fn run(mut self) {
         if let Some(job) = self.job.take() {
-            let mut outcome = job.run_withdrawn();
+            let mut outcome = job.advance(Action::RunWithdrawn, &mut |_| ());
             self.shared.handle_failure(&mut outcome);
         }
     }

@@ -20,10 +20,15 @@ use futures_channel::oneshot;
 use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Refusal};
-use crate::sched::{Origin, Route};
+#[cfg(feature = "async")]
+use crate::sched::OwnedRoute;
+use crate::sched::{Origin, Route, TaskRoute};
+use crate::submit::Accepted;
 use crate::sync::unwind::{Payload, discard};
+use crate::task::closure::Closure;
 use crate::task::expiry::Expiry;
-use crate::task::job::{Promise, Receiver, Run, SlotQueue};
+use crate::task::job::{AnyGroup, Job, Promise, Receiver, Run};
+use crate::wait::{Call, FutureTask, block_on};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
 /// [`complete`](crate::ThreadPool::complete) and [`spawn_await`](crate::ThreadPool::spawn_await).
@@ -159,6 +164,50 @@ impl<T> JoinHandle<T> {
         (promise, JoinHandle { mailbox, task: None, origin: route.origin(expiry.cloned()) })
     }
 
+    /// Enqueues a closure that was accepted.
+    ///
+    /// Not inlined: it does not depend on the type of the closure.
+    #[inline(never)]
+    pub(crate) fn of_closure(accepted: Accepted<'_>, closure: Closure<T>) -> Self
+    where
+        T: Send,
+    {
+        let own = TaskRoute::own(accepted.route, accepted.line, false);
+        let (promise, mut handle) = JoinHandle::new(accepted.route, own.expiry());
+        let task: Arc<dyn Run> = FutureTask::task(Call(closure), promise, own);
+        handle.set_task(&task);
+        accepted.enqueue(Job::task(task));
+        handle
+    }
+
+    /// Enqueues a future that one worker drives to its end. It is boxed to be pinned.
+    pub(crate) fn of_completion<F>(accepted: Accepted<'_>, future: F) -> Self
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let future = Box::pin(future);
+        JoinHandle::of_closure(accepted, Closure::new(|| block_on(future)))
+    }
+
+    /// Enqueues a future that was accepted. It may share the `common` route.
+    #[cfg(feature = "async")]
+    pub(crate) fn of_future(
+        accepted: Accepted<'_>,
+        future: impl Future<Output = T> + Send + 'static,
+        common: impl FnOnce() -> OwnedRoute,
+    ) -> Self
+    where
+        T: Send + 'static,
+    {
+        let own = TaskRoute::own_or(accepted.route, accepted.line, true, common);
+        let (promise, mut handle) = JoinHandle::new(accepted.route, own.expiry());
+        let task: Arc<dyn Run> = FutureTask::task(future, promise, own);
+        handle.set_task(&task);
+        accepted.enqueue_spawned(Job::task(task));
+        handle
+    }
+
     /// The handle does not keep the task alive: a future whose last waker is dropped is dropped,
     /// even while a thread waits for it.
     pub(crate) fn set_task(&mut self, task: &Arc<dyn Run>) {
@@ -166,7 +215,7 @@ impl<T> JoinHandle<T> {
     }
 
     /// The task may wait for a slot of this group: a canceller takes it out of the line.
-    pub(crate) fn set_line(&mut self, group: &Arc<impl SlotQueue + 'static>) {
+    pub(crate) fn set_line(&mut self, group: &Arc<impl AnyGroup + 'static>) {
         let line = Arc::downgrade(group);
         self.origin.set_line(line);
     }
@@ -251,10 +300,7 @@ impl<T> Future for JoinHandle<T> {
         if polled.is_ready() {
             mailbox.receiver = None;
         }
-        match polled {
-            Poll::Ready(_) => this.origin.end_poll_wait(),
-            Poll::Pending => this.origin.begin_poll_wait(),
-        }
+        this.origin.note_poll(polled.is_pending());
         polled
     }
 }

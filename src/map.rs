@@ -243,7 +243,7 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Map<I, R> {
                 Ok(accepted) => {
                     let Some(input) = inputs.next() else { unreachable!("it was peeked at") };
                     let function = Arc::clone(&self.function);
-                    accepted.evaluation(Closure::new(move || function(input)))
+                    JoinHandle::of_closure(accepted, Closure::new(move || function(input)))
                 }
                 // Tries again with the next result.
                 Err(Refusal::Full | Refusal::NoThread(_)) if !waits => return,

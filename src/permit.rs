@@ -7,6 +7,8 @@ use std::future::Future;
 use std::panic::Location;
 
 use crate::error::{RejectReason, Rejected, or_hand_back};
+#[cfg(feature = "async")]
+use crate::futures::enqueue_detached;
 use crate::join_handle::{JoinHandle, or_refused};
 use crate::pool::ThreadPool;
 use crate::submit::Reservation;
@@ -131,8 +133,8 @@ impl Permit {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        or_refused!(self.0.accept(Location::caller()), self.0.route(), task)
-            .evaluation(Closure::new(task))
+        let accepted = or_refused!(self.0.accept(Location::caller()), self.0.route(), task);
+        JoinHandle::of_closure(accepted, Closure::new(task))
     }
 
     /// Spawns a future, as [`ThreadPool::spawn`] does, but without a wait.
@@ -153,7 +155,8 @@ impl Permit {
         F: Future<Output = ()> + Send + 'static,
     {
         let route = self.0.owned_route();
-        or_hand_back!(self.0.accept(Location::caller()), future).enqueue_detached(future, || route);
+        let accepted = or_hand_back!(self.0.accept(Location::caller()), future);
+        enqueue_detached(accepted, future, || route);
         Ok(())
     }
 
@@ -174,8 +177,8 @@ impl Permit {
         F::Output: Send,
     {
         let route = self.0.owned_route();
-        or_refused!(self.0.accept(Location::caller()), self.0.route(), future)
-            .enqueue_future(future, || route)
+        let accepted = or_refused!(self.0.accept(Location::caller()), self.0.route(), future);
+        JoinHandle::of_future(accepted, future, || route)
     }
 }
 

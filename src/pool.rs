@@ -6,15 +6,13 @@ use std::panic::{Location, RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::crew::Sizes;
 use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::{JoinHandle, or_refused};
-use crate::sched::{Config, OwnedRoute, Route, Shared, TaskRoute};
+use crate::sched::{OwnedRoute, Route, Shared};
 use crate::submit::{Accepted, Patience};
 use crate::task::closure::Closure;
-use crate::task::job::{Job, Run};
+use crate::task::job::Job;
 use crate::views::ViewHandle;
-use crate::wait::{Call, FutureTask, block_on};
 
 /// A self-sizing thread pool that is also a futures executor.
 ///
@@ -79,9 +77,10 @@ impl Drop for Handle {
 }
 
 impl ThreadPool {
-    pub(crate) fn from_config(config: Config, sizes: Sizes) -> Self {
+    /// `make` makes the state of the pool that this handle keeps open.
+    pub(crate) fn new_with(make: impl FnOnce(Weak<Handle>) -> Arc<Shared>) -> Self {
         let handle = Arc::new_cyclic(|handle: &Weak<Handle>| {
-            let shared = Shared::new(config, sizes, Weak::<Handle>::clone(handle));
+            let shared = make(handle.clone());
             let route = OwnedRoute::new(Route { shared: &shared, view: None });
             Handle { shared, route }
         });
@@ -231,8 +230,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        or_refused!(self.accept(Patience::Endless), self.route(), task)
-            .evaluation(Closure::new(task))
+        let accepted = or_refused!(self.accept(Patience::Endless), self.route(), task);
+        JoinHandle::of_closure(accepted, Closure::new(task))
     }
 
     /// Like [`evaluate`](Self::evaluate), but hands the closure back if it is not accepted. Does
@@ -253,7 +252,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Ok(or_hand_back!(self.accept(Patience::None), task).evaluation(Closure::new(task)))
+        let accepted = or_hand_back!(self.accept(Patience::None), task);
+        Ok(JoinHandle::of_closure(accepted, Closure::new(task)))
     }
 
     /// Like [`try_evaluate`](Self::try_evaluate), but waits for capacity in a bounded queue, for at
@@ -281,8 +281,8 @@ impl ThreadPool {
         F: FnOnce() -> R + Send + 'static,
         R: Send + 'static,
     {
-        Ok(or_hand_back!(self.accept(Patience::for_at_most(timeout)), task)
-            .evaluation(Closure::new(task)))
+        let accepted = or_hand_back!(self.accept(Patience::for_at_most(timeout)), task);
+        Ok(JoinHandle::of_closure(accepted, Closure::new(task)))
     }
 }
 
@@ -317,7 +317,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        or_refused!(self.accept(Patience::Endless), self.route(), future).completion(future)
+        let accepted = or_refused!(self.accept(Patience::Endless), self.route(), future);
+        JoinHandle::of_completion(accepted, future)
     }
 
     /// Like [`complete`](Self::complete), but hands the future back if it is not accepted. Does not
@@ -338,30 +339,8 @@ impl ThreadPool {
         F: Future + Send + 'static,
         F::Output: Send,
     {
-        Ok(or_hand_back!(self.accept(Patience::None), future).completion(future))
-    }
-}
-
-/// Making an accepted task into a job, and enqueueing it.
-impl Accepted<'_> {
-    /// A future that one worker drives to its end. It is boxed to be pinned.
-    fn completion<F>(self, future: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let future = Box::pin(future);
-        self.evaluation(Closure::new(|| block_on(future)))
-    }
-
-    /// Not inlined: it does not depend on the type of the closure.
-    #[inline(never)]
-    pub(crate) fn evaluation<R: Send>(self, closure: Closure<R>) -> JoinHandle<R> {
-        let own = TaskRoute::own(self.route, self.line, false);
-        let (promise, mut handle) = JoinHandle::new(self.route, own.expiry());
-        let task: Arc<dyn Run> = FutureTask::task(Call(closure), promise, own);
-        handle.set_task(&task);
-        self.enqueue(Job::task(task));
-        handle
+        let accepted = or_hand_back!(self.accept(Patience::None), future);
+        Ok(JoinHandle::of_completion(accepted, future))
     }
 }
 

@@ -12,7 +12,7 @@
 //! it: that one must not wait, since it may hold the very slot. So is a task whose submitter is a
 //! worker, if as many workers as may [wait](crate::flight::OwnWaits). The pool accepts a deferred
 //! task at once and queues it when it is granted a slot. A canceller that has only its handle takes
-//! it out of the queue, or out of the list of unstarted tasks ([`SlotQueue`]).
+//! it out of the queue, or out of the list of unstarted tasks ([`AnyGroup`]).
 //!
 //! The group is **quiet** when no slot is in use and no thread is cancelling it. At that moment, if
 //! there is a waiter, the *round* ends: the waiter receives the failures, and a cancelled group
@@ -42,12 +42,11 @@ use slab::Slab;
 use super::error::GroupError;
 use super::inside::is_inside;
 use crate::error::{JoinError, Refusal};
-use crate::keeper::Expires;
 use crate::sched::{OwnedRoute, PollWait, Route, TaskRoute, has_passed, off_trampoline};
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
 use crate::task::attachment::Line;
-use crate::task::job::{Job, Run, SlotQueue};
+use crate::task::job::{AnyGroup, Job, Run};
 use crate::task::paged::Paged;
 use crate::task::unstarted::{TaskId, UnstartedList};
 use crate::token::{CancellationToken, TokenOwner};
@@ -138,9 +137,7 @@ impl<E> Drop for Inner<E> {
         let mut state = self.state.lock();
         let (failures, deadline) = (mem::take(&mut state.failures), state.deadline.take());
         drop(state);
-        if let Some(at) = deadline {
-            self.route().shared.deadlines.remove((at, self.id()));
-        }
+        self.route().shared.set_deadline(self.id(), deadline, None);
         failures.into_iter().for_each(|failure| self.discard_failure(failure));
     }
 }
@@ -148,14 +145,10 @@ impl<E> Drop for Inner<E> {
 /// What must follow a change of the state, outside of the lock.
 #[must_use]
 pub(super) enum Effect {
-    /// Queue a deferred task in the pool: it holds a slot.
-    Enqueue(Job),
-    /// Drop a deferred task: it holds a slot, which its end releases.
-    Drop(Job),
-    /// Send the token to a submitter that has been granted a slot.
-    Grant(oneshot::Sender<CancellationToken>, CancellationToken),
-    /// Refuse a submitter, because the group was cancelled.
-    Refuse(oneshot::Sender<CancellationToken>),
+    /// Queue a deferred task in the pool, or send the token to a submitter: it holds a slot.
+    Admit(Queued, CancellationToken),
+    /// Drop a deferred task, whose end releases its slot, or refuse a submitter, which has none.
+    Refuse(Queued),
     /// Cancel a pending future.
     Cancel(Weak<dyn Run>),
     /// Drop the unstarted tasks, because the group was cancelled. The round does not end meanwhile.
@@ -169,21 +162,24 @@ pub(super) enum Effect {
 impl Effect {
     fn perform<E>(self, inner: &Inner<E>) {
         match self {
-            Effect::Enqueue(job) => {
-                let added = inner.route().enqueue_deferred(&inner.unstarted, job);
-                if let Some(id) = added.filter(|_| inner.state.lock().token.is_cancelled()) {
-                    inner.cancel_late(id);
+            Effect::Admit(Queued::Deferred(job), token) => {
+                if let Some(id) = inner.route().enqueue_deferred(&inner.unstarted, job) {
+                    inner.drop_if_late(id, &token);
                 }
             }
-            Effect::Drop(job) if Route::may_drop_cancelled() => inner.route().drop_on_caller(job),
-            // Too deep in other drops: a worker finds the group cancelled.
-            Effect::Drop(job) => _ = inner.route().enqueue_over_limit(&inner.unstarted, job),
-            Effect::Grant(submitter, token) => {
+            Effect::Admit(Queued::Submitter(submitter), token) => {
                 if submitter.send(token).is_err() {
                     inner.update(GroupState::release_slot);
                 }
             }
-            Effect::Refuse(submitter) => drop(submitter),
+            Effect::Refuse(Queued::Submitter(submitter)) => drop(submitter),
+            Effect::Refuse(Queued::Deferred(job)) if Route::may_drop_cancelled() => {
+                inner.route().drop_on_caller(job);
+            }
+            // Too deep in other drops: a worker finds the group cancelled.
+            Effect::Refuse(Queued::Deferred(job)) => {
+                inner.route().enqueue_over_limit(&inner.unstarted, job);
+            }
             // This may wake the thread that waits for the handle, by a foreign executor's waker:
             // contains its panics, and lets it run its own follow-up work. It may also drop the
             // last reference to the future.
@@ -198,7 +194,10 @@ impl Effect {
                 if Route::may_drop_cancelled() {
                     inner.route().cancel_all(inner.unstarted.take_all());
                 }
-                inner.update(GroupState::end_cancel);
+                inner.update(|state, after| {
+                    state.is_dropping = false;
+                    state.settle(after);
+                });
             }
             Effect::WakeToken(token) => token.wake_all(),
             // The waker may be a foreign executor's: contain its panics, and let it run its own
@@ -252,8 +251,7 @@ impl<E> GroupState<E> {
     /// meanwhile.
     pub(super) fn defer(&mut self, job: Job, after: &mut Vec<Effect>) {
         if self.token.is_cancelled() {
-            self.slots += 1;
-            after.push(Effect::Drop(job));
+            self.refuse(Queued::Deferred(job), after);
         } else {
             self.queue.push_back(Queued::Deferred(job));
             // A slot may have been released since `acquire_slot`.
@@ -330,15 +328,17 @@ impl<E> GroupState<E> {
     /// Grants the free slots to the queue.
     pub(super) fn grant(&mut self, after: &mut Vec<Effect>) {
         while !self.is_full() {
-            match self.queue.pop_front() {
-                Some(Queued::Submitter(submitter)) => {
-                    after.push(Effect::Grant(submitter, self.token.clone()));
-                }
-                Some(Queued::Deferred(job)) => after.push(Effect::Enqueue(job)),
-                None => return,
-            }
+            let Some(queued) = self.queue.pop_front() else { return };
+            after.push(Effect::Admit(queued, self.token.clone()));
             self.slots += 1;
         }
+    }
+
+    /// Refuses what has waited for a slot, because it was cancelled.
+    fn refuse(&mut self, queued: Queued, after: &mut Vec<Effect>) {
+        // A slot over the limit: dropping the job releases one.
+        self.slots += usize::from(matches!(queued, Queued::Deferred(_)));
+        after.push(Effect::Refuse(queued));
     }
 
     /// Takes a cancelled task out of the queue to drop it. `false` if it is not there.
@@ -346,25 +346,14 @@ impl<E> GroupState<E> {
         let is_own =
             |queued: &Queued| matches!(queued, Queued::Deferred(job) if job.is_entry_of(task));
         let index = self.queue.iter().position(is_own);
-        let Some(Queued::Deferred(job)) = index.and_then(|index| self.queue.remove(index)) else {
-            return false;
-        };
-        // A slot over the limit: dropping the job releases one.
-        self.slots += 1;
-        after.push(Effect::Drop(job));
-        true
+        let own = index.and_then(|index| self.queue.remove(index));
+        own.map(|own| self.refuse(own, after)).is_some()
     }
 
     /// Releases a slot.
     pub(super) fn release_slot(&mut self, after: &mut Vec<Effect>) {
         self.slots -= 1;
         self.grant(after);
-        self.settle(after);
-    }
-
-    /// Ends a cancellation: the unstarted tasks have been dropped.
-    fn end_cancel(&mut self, after: &mut Vec<Effect>) {
-        self.is_dropping = false;
         self.settle(after);
     }
 
@@ -414,16 +403,7 @@ impl<E> GroupState<E> {
         }
         self.token.mark_cancelled();
         after.push(Effect::WakeToken(self.token.clone()));
-        for queued in self.queue.drain(..) {
-            match queued {
-                Queued::Submitter(submitter) => after.push(Effect::Refuse(submitter)),
-                Queued::Deferred(job) => {
-                    // Take a slot over the limit: dropping the job releases one.
-                    self.slots += 1;
-                    after.push(Effect::Drop(job));
-                }
-            }
-        }
+        mem::take(&mut self.queue).into_iter().for_each(|queued| self.refuse(queued, after));
         after.extend(self.pending.drain().into_iter().map(Effect::Cancel));
         if self.slots > 0 {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no
@@ -434,17 +414,7 @@ impl<E> GroupState<E> {
     }
 }
 
-impl<E: Send + 'static> SlotQueue for Inner<E> {
-    fn leave(&self, task: *const ()) {
-        if !self.update(|state, after| state.leave_queue(task, after)) {
-            // It has been granted a slot. If its entry is not queued yet, a worker drops it.
-            let job = self.unstarted.take_one(|_, job| job.is_entry_of(task));
-            self.route().cancel_all(job.into_iter());
-        }
-    }
-}
-
-impl<E: Send + 'static> Expires for Inner<E> {
+impl<E: Send + 'static> AnyGroup for Inner<E> {
     fn expire(&self) {
         // A group whose tasks have ended in time has not failed.
         self.update(|state, after| {
@@ -452,6 +422,14 @@ impl<E: Send + 'static> Expires for Inner<E> {
                 state.expire(after);
             }
         });
+    }
+
+    fn leave(&self, task: *const ()) {
+        if !self.update(|state, after| state.leave_queue(task, after)) {
+            // It has been granted a slot. If its entry is not queued yet, a worker drops it.
+            let job = self.unstarted.take_one(|_, job| job.is_entry_of(task));
+            self.route().cancel_all(job.into_iter());
+        }
     }
 }
 
@@ -528,10 +506,12 @@ impl<E> Inner<E> {
         })
     }
 
-    /// Drops a task that was added to the list of unstarted ones when the group had been cancelled
-    /// (race 48).
-    pub(super) fn cancel_late(&self, id: TaskId) {
-        self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());
+    /// Race 48: the caller has added the task to the list of unstarted ones, and looks again. A
+    /// canceller sets the token, then takes the tasks.
+    pub(super) fn drop_if_late(&self, id: TaskId, token: &CancellationToken) {
+        if token.is_cancelled() {
+            self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());
+        }
     }
 
     /// Changes the state under its lock, then performs the effects of the change.
@@ -611,14 +591,8 @@ impl<E> Future for Quiet<E> {
     type Output = Vec<GroupError<E>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let polled = self.poll_outcome(context.waker());
-        match polled {
-            Poll::Ready(_) => self.poll_wait.end(),
-            Poll::Pending => {
-                let pool = self.inner.route().id();
-                self.poll_wait.begin(pool);
-            }
-        }
+        let (polled, pool) = (self.poll_outcome(context.waker()), self.inner.route().id());
+        self.poll_wait.note(polled.is_pending(), pool);
         polled
     }
 }

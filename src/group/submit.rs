@@ -228,10 +228,6 @@ impl<E: Send + 'static> Admitted<'_, E> {
             return inner.update(|state, after| state.defer(job, after));
         };
         let id = accepted.enqueue_unstarted(&inner.unstarted, job, Reporter::Handle);
-        // Race 48: adds the task, then looks again. The canceller sets the token, then takes the
-        // tasks.
-        if token.is_cancelled() {
-            inner.cancel_late(id);
-        }
+        inner.drop_if_late(id, &token);
     }
 }

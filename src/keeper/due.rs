@@ -12,6 +12,7 @@ use futures_channel::oneshot;
 use crate::crew::{Asleep, Controller};
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Hint, Mutex, Ordering};
+use crate::task::job::AnyGroup;
 
 /// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or
 /// a poll that has woken a future. Few polls last as long, and a thousand looks a second cost
@@ -241,12 +242,6 @@ impl Sizing {
     }
 }
 
-/// Something with a deadline.
-pub(crate) trait Expires: Send + Sync {
-    /// Its deadline may have passed.
-    fn expire(&self);
-}
-
 /// A deadline, and the address of what has it.
 pub(crate) type DeadlineKey = (Instant, usize);
 
@@ -254,10 +249,10 @@ pub(crate) type DeadlineKey = (Instant, usize);
 /// groups with a deadline. In the order of the keys: equal times in that of the addresses. Mostly,
 /// the latest is added and one of the earliest removed, which moves few others.
 #[derive(Default)]
-pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn Expires>)>>);
+pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn AnyGroup>)>>);
 
 impl Deadlines {
-    pub(crate) fn add(&self, key: DeadlineKey, what: Weak<dyn Expires>) {
+    pub(crate) fn add(&self, key: DeadlineKey, what: Weak<dyn AnyGroup>) {
         let mut deadlines = self.0.lock();
         let index = deadlines.partition_point(|(other, _)| *other < key);
         deadlines.insert(index, (key, what));
@@ -271,7 +266,7 @@ impl Deadlines {
     }
 
     /// Takes one that is due. Otherwise returns when the first one is.
-    pub(crate) fn take_due(&self) -> Result<Weak<dyn Expires>, Option<Instant>> {
+    pub(crate) fn take_due(&self) -> Result<Weak<dyn AnyGroup>, Option<Instant>> {
         let mut deadlines = self.0.lock();
         let first = deadlines.front().map(|((at, _), _)| *at);
         // A model has no time: all are due.

@@ -9,6 +9,6 @@
 mod due;
 
 pub(crate) use due::{
-    Deadlines, Deferred, End, Expires, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress,
-    Sizing, SizingState, Stall, UserCode,
+    Deadlines, Deferred, End, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress, Sizing,
+    SizingState, Stall, UserCode,
 };

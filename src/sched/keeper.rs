@@ -22,7 +22,7 @@
 //! and the task comes back to its submitter.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
 
@@ -34,6 +34,10 @@ use crate::sched::shared::Shared;
 use crate::sync::default_stack_size;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{discard, quietly};
+use crate::task::job::AnyGroup;
+
+/// When a group is cancelled.
+type Deadline = (Instant, Weak<dyn AnyGroup>);
 
 /// The pause before a refused thread is asked for again doubles up to this one. It bounds how long
 /// a pool takes to notice that threads are available again.
@@ -141,11 +145,17 @@ impl Shared {
         }
     }
 
-    /// Asks for what has a deadline at that time to be ended then, while the pool has a worker.
-    ///
-    /// Race 42: the caller has added it. The keeper ends its request, then looks at the deadlines.
-    pub(crate) fn ask_to_expire(&self, at: Instant) {
-        self.keeper.ask(KeeperJob::Deadlines, at);
+    /// Replaces the deadline of the group with this id: it is cancelled at the `next` one, while the
+    /// pool has a worker.
+    pub(crate) fn set_deadline(&self, of: usize, before: Option<Instant>, next: Option<Deadline>) {
+        if let Some(before) = before {
+            self.deadlines.remove((before, of));
+        }
+        if let Some((at, what)) = next {
+            // Race 42: adds it, then asks. The keeper ends its request, then looks at the deadlines.
+            self.deadlines.add((at, of), what);
+            self.keeper.ask(KeeperJob::Deadlines, at);
+        }
     }
 
     /// [`KeeperJob::Deadlines`].

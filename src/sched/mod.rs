@@ -31,8 +31,8 @@ mod worker;
 #[cfg(all(test, elastipool_loom))]
 pub(crate) use context::RegionKind;
 pub(crate) use context::{
-    Caller, CallerMark, TaskMark, WorkerContext, caller_depth, enter_task, find_handle,
-    is_caller_of, mark_caller, running_task,
+    Caller, CallerMark, WorkerContext, caller_depth, find_handle, is_caller_of, mark_caller,
+    running_task,
 };
 pub(crate) use helper::relayed;
 pub(crate) use notify::Notifier;

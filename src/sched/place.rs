@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use crate::crew::{MustLook, Sums};
 use crate::error::BuildError;
-use crate::sched::context::{RegionKind, WorkerContext};
+use crate::flight::RunningMark;
+use crate::sched::context::{RegionKind, TaskMark, WorkerContext, enter_task};
 use crate::sched::region::OutsideOfRegion;
 use crate::sched::shared::Shared;
 use crate::sched::worker::enable_views;
+use crate::task::job::Job;
 use crate::task::{DEFAULT_VIEW, ViewId};
-use crate::views::{Terms, ViewCore, ViewPool};
+use crate::views::{Terms, ViewCore, ViewJob, ViewPool};
 
 impl Shared {
     /// From now on a worker takes each task with a place, and those of the default view as well.
@@ -81,6 +83,14 @@ impl Shared {
         self.policy.eligible(self.queue.len(), None)
     }
 
+    /// Queues a job of a view other than the default one. Returns whether a worker may take work of
+    /// the view now.
+    pub(crate) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
+        let is_new = job.is_new();
+        let job = ViewJob { job, view: Some(Arc::clone(view)) };
+        self.policy.push(view.id, job, is_new)
+    }
+
     /// How many entries are queued, of all views.
     pub(crate) fn queue_len(&self) -> usize {
         self.queue.len() + self.policy.len(None)
@@ -135,31 +145,38 @@ impl Shared {
 }
 
 /// The state of the task that a worker runs a claimed task on top of.
-pub(crate) struct Below {
+pub(crate) struct Below<'a> {
     /// The view whose place it has, or takes at the end of its region.
     place: Option<ViewId>,
     region: OutsideOfRegion,
+    /// Of the claimed task. Without views the task below counts.
+    marks: (Option<TaskMark>, Option<RunningMark<'a>>),
 }
 
 impl Shared {
     /// The calling worker begins to run a claimed task on top of another one: leaves its region,
     /// and exchanges its place for one of the claimed task's `view`, or of the default view.
-    pub(crate) fn begin_on_top(
-        self: &Arc<Self>,
+    pub(crate) fn begin_on_top<'a>(
+        self: &'a Arc<Self>,
         context: &WorkerContext,
-        view: Option<ViewId>,
-    ) -> Below {
+        view: Option<&'a Arc<ViewCore>>,
+    ) -> Below<'a> {
         let place = context.place.get();
-        if self.policy.is_used() {
-            self.set_place(context, Some(view.unwrap_or(DEFAULT_VIEW)));
+        // Before it waits for a place.
+        let running = self.policy.is_used().then(|| RunningMark::begin(self.running_of(view)));
+        if running.is_some() {
+            self.set_place(context, Some(view.map_or(DEFAULT_VIEW, |view| view.id)));
         }
-        Below { place, region: OutsideOfRegion::enter() }
+        let region = OutsideOfRegion::enter();
+        Below { place, region, marks: (enter_task(self, view), running) }
     }
 
     /// Reverts [`begin_on_top`](Self::begin_on_top).
-    pub(crate) fn end_on_top(self: &Arc<Self>, context: &WorkerContext, below: Below) {
-        drop(below.region);
-        self.set_place(context, below.place);
+    pub(crate) fn end_on_top(self: &Arc<Self>, context: &WorkerContext, below: Below<'_>) {
+        let Below { place, region, marks } = below;
+        drop(marks);
+        drop(region);
+        self.set_place(context, place);
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn has_waits() -> bool {
 }
 
 /// Whether a pending poll on the calling thread counts as a wait for `pool`.
-pub(crate) fn may_count(pool: PoolId) -> bool {
+pub(super) fn may_count(pool: PoolId) -> bool {
     has_waits() && works_for(pool)
 }
 
@@ -57,11 +57,11 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
 pub(crate) struct PollWait(Option<Arc<Counter>>);
 
 impl PollWait {
-    /// Counts the wait after a pending poll on the calling thread, if that is a worker of the
-    /// awaited task's `pool`.
-    pub(crate) fn begin(&mut self, pool: PoolId) {
+    /// After a poll on the calling thread: counts the wait if the poll was pending, and the thread is
+    /// a worker of the awaited task's `pool`.
+    pub(crate) fn note(&mut self, is_pending: bool, pool: PoolId) {
         let now = match poller() {
-            Poller::Wait(waits) if works_for(pool) => Some(waits),
+            Poller::Wait(waits) if is_pending && works_for(pool) => Some(waits),
             _ => None,
         };
         if self.0.as_ref().map(Arc::as_ptr) != now.as_ref().map(Arc::as_ptr) {
@@ -73,8 +73,7 @@ impl PollWait {
         }
     }
 
-    /// Ends the wait after a ready poll.
-    pub(crate) fn end(&mut self) {
+    fn end(&mut self) {
         if let Some(ended) = self.0.take() {
             ended.subtract(1);
         }

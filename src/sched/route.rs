@@ -9,7 +9,7 @@ use crate::sched::shared::Shared;
 use crate::sync::unwind::{contain, discard};
 use crate::task::attachment::{Attachment, Line, Submission};
 use crate::task::expiry::Expiry;
-use crate::task::job::SlotQueue;
+use crate::task::job::AnyGroup;
 use crate::task::{DEFAULT_VIEW, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
@@ -175,7 +175,7 @@ struct Rare {
     expiry: Option<Arc<Expiry>>,
     poll_wait: PollWait,
     /// The group in which the task may wait for a slot.
-    line: Option<Weak<dyn SlotQueue>>,
+    line: Option<Weak<dyn AnyGroup>>,
     /// What the drop of the handle does.
     on_drop: Option<Box<dyn Send + Sync>>,
 }
@@ -193,11 +193,11 @@ impl Origin {
     }
 
     /// Returns the group in which the task may wait for a slot, if it is there.
-    pub(crate) fn line(&self) -> Option<Arc<dyn SlotQueue>> {
+    pub(crate) fn line(&self) -> Option<Arc<dyn AnyGroup>> {
         self.rare.as_ref()?.line.as_ref()?.upgrade()
     }
 
-    pub(crate) fn set_line(&mut self, line: Weak<dyn SlotQueue>) {
+    pub(crate) fn set_line(&mut self, line: Weak<dyn AnyGroup>) {
         self.rare.get_or_insert_default().line = Some(line);
     }
 
@@ -215,18 +215,11 @@ impl Origin {
         Origin { pool: self.pool, rare: self.rare.as_deref().map(copy) }
     }
 
-    /// Counts the handle among the waits of the thread whose poll was pending, if that is a worker
-    /// of the task's pool.
-    pub(crate) fn begin_poll_wait(&mut self) {
-        if self.rare.is_some() || may_count(self.pool) {
-            self.rare.get_or_insert_default().poll_wait.begin(self.pool);
-        }
-    }
-
-    /// Ends that wait, after a ready poll.
-    pub(crate) fn end_poll_wait(&mut self) {
-        if let Some(rare) = &mut self.rare {
-            rare.poll_wait.end();
+    /// After a poll of the handle: counts it among the waits of the thread, if it was pending and the
+    /// thread is a worker of the task's pool.
+    pub(crate) fn note_poll(&mut self, is_pending: bool) {
+        if self.rare.is_some() || is_pending && may_count(self.pool) {
+            self.rare.get_or_insert_default().poll_wait.note(is_pending, self.pool);
         }
     }
 }

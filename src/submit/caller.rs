@@ -13,7 +13,7 @@ use crate::sched::{
     CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
 };
 use crate::sync::unwind::discard;
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
+use crate::task::job::{Action, Job, Moment, Outcome, Run};
 use crate::task::unstarted::mark_cancelled;
 
 /// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in
@@ -54,7 +54,7 @@ impl Route<'_> {
 
     /// Counts stale entries that are no longer in the queue, or no longer stale. `worker` is the
     /// calling thread, if it is one.
-    pub(crate) fn drop_entries(self, worker: Option<&WorkerContext>, count: usize) {
+    pub(super) fn drop_entries(self, worker: Option<&WorkerContext>, count: usize) {
         if count == 0 {
             return;
         }
@@ -68,6 +68,14 @@ impl Route<'_> {
         if let Some(view) = self.view {
             view.metrics.lock().drop_entries(count);
         }
+    }
+
+    /// Drops stale entries at the ends of the view's queue: unlike a channel, that can give entries
+    /// back. `worker` is the calling thread, if it is one.
+    pub(crate) fn skip_stale(self, worker: Option<&WorkerContext>) {
+        let Some(view) = self.view else { return };
+        let skipped = self.shared.policy.skip(view.id, |queued| queued.job.take_if_stale());
+        self.drop_entries(worker, skipped.into_iter().map(discard).count());
     }
 
     /// Ends `count` tasks that ended on the calling thread.
@@ -166,24 +174,17 @@ impl Route<'_> {
         // A woken future has no permit.
         if moment == (Moment::TakenFromQueue { is_new: true }) {
             self.shared.leave_entry(true);
-            if let Some(view) = self.view {
-                // Unlike a channel, its queue can give entries back.
-                self.drop_entries(None, self.shared.skip_in_view(view));
-            }
+            self.skip_stale(None);
         }
     }
 
     /// Runs an accepted task that is not queued on the calling thread, marked as the task's caller.
     pub(crate) fn run_on_caller(self, job: Job) {
-        self.end_entry(job, Job::run_telling);
+        self.advance_on_caller(job, Action::Run);
     }
 
-    /// Drops the task of an entry that an immediate shutdown has taken from the queue.
-    pub(crate) fn abandon_on_caller(self, entry: Job) {
-        self.end_entry(entry, Job::abandon_telling);
-    }
-
-    fn end_entry(self, job: Job, end: fn(Job, Begin<'_>) -> Outcome) {
+    /// Runs an entry that is not queued any more on the calling thread, or drops its task.
+    pub(crate) fn advance_on_caller(self, job: Job, action: Action) {
         let shared = self.shared;
         let _mark = mark_caller(self.shared, self.view);
         // A new task has a permit.
@@ -191,7 +192,7 @@ impl Route<'_> {
         let mut again = Some(job);
         while let Some(job) = again.take() {
             self.count_on_caller(&WorkerMetrics::count_begin);
-            let mut outcome = end(job, &mut |_| {
+            let mut outcome = job.advance(action, &mut |_| {
                 if mem::take(&mut has_permit) {
                     shared.release_permit();
                 }
@@ -210,7 +211,7 @@ impl Route<'_> {
     /// Drops an accepted task that is not queued, as cancelled.
     pub(crate) fn drop_on_caller(self, job: Job) {
         let begin = &mut |_| self.count_on_caller(&WorkerMetrics::count_begin);
-        self.drop_cancelled(|| job.abandon_telling(begin));
+        self.drop_cancelled(|| job.advance(Action::Abandon, begin));
     }
 
     /// Ends a task that was dropped outside the workers.

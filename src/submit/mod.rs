@@ -42,14 +42,12 @@ use crate::error::Refusal;
 use crate::flight::{Capacity, Granted, Permits, Waits};
 use crate::queue::Kind;
 use crate::sched::{
-    Bounded, Dependency, Route, Shared, TaskRoute, WorkerContext, context, trampoline, wait_for,
+    Bounded, Dependency, Route, TaskRoute, WorkerContext, context, trampoline, wait_for,
 };
-use crate::sync::unwind::discard;
 use crate::sync::{Ordering, fence};
 use crate::task::attachment::Line;
 use crate::task::job::Job;
 use crate::task::unstarted::{Reporter, TaskId, UnstartedList};
-use crate::views::{ViewCore, ViewJob};
 
 /// What a submission does to have its task accepted.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +150,7 @@ impl Accepted<'_> {
         match self.runner {
             Runner::Worker { fills_core, .. } => {
                 shared.queue.push(Kind::Woken, job);
-                shared.notify_queued(fills_core);
+                self.route.notify_queued(fills_core);
             }
             Runner::Caller => self.route.run_on_caller(job),
         }
@@ -179,7 +177,7 @@ impl Accepted<'_> {
             (None, Runner::Worker { context, fills_core }) => {
                 // As if it were pushed now.
                 self.route.drop_entries(context.as_deref(), 1);
-                self.route.shared.notify_queued(fills_core);
+                self.route.notify_queued(fills_core);
             }
             (None, Runner::Caller) => self.route.run_on_caller(list.surplus_entry()),
         }
@@ -221,7 +219,7 @@ impl<'a> Route<'a> {
             }
             _ => return self.refuse_closure(job),
         }
-        shared.notify_queued(true);
+        self.notify_queued(true);
         Ok(())
     }
 
@@ -432,7 +430,7 @@ impl<'a> Route<'a> {
         if let Some(view) = self.view {
             // Race 35: if no worker may take it now, the next worker that releases a place looks.
             if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
-                shared.notify_queued(fills_core);
+                self.notify_queued(fills_core);
             } else {
                 // Race 42: with more workers one might take it. No fence is needed: the push and
                 // the keeper's look after a measurement take the policy's lock. So the keeper finds
@@ -446,7 +444,7 @@ impl<'a> Route<'a> {
             Some(context) => context.push(&shared.queue, kind, job),
             None => shared.queue.push(kind, job),
         }
-        shared.notify_queued(fills_core);
+        self.notify_queued(fills_core);
     }
 
     pub(crate) fn count_rejection(self) {
@@ -473,7 +471,7 @@ impl<'a> Route<'a> {
     /// task that must not run any more.
     pub(crate) fn enqueue_over_limit(self, list: &Arc<UnstartedList>, job: Job) -> TaskId {
         self.shared.acquire_over_limit();
-        if self.shared.ensure_worker() {
+        if self.ensure_worker() {
             let context = context::current(self.shared);
             let runner = Runner::Worker { context, fills_core: false };
             let accepted = Accepted { route: self, line: Location::caller(), runner };
@@ -500,47 +498,32 @@ impl<'a> Route<'a> {
     /// While a task is in flight there is a worker, except after the system refused the first one
     /// and the submitter ran the task, or polled the future, itself.
     pub(crate) fn requeue(self, job: Job) -> Result<(), Job> {
-        if !self.shared.ensure_worker() {
+        if !self.ensure_worker() {
             return Err(job);
         }
         let context = context::current(self.shared).filter(|_| job.is_new());
         self.enqueue(context.as_deref(), false, job);
         Ok(())
     }
-}
-
-impl Shared {
-    /// Queues a job of a view other than the default one. Returns whether a worker may take work of
-    /// the view now.
-    pub(crate) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
-        let is_new = job.is_new();
-        let job = ViewJob { job, view: Some(Arc::clone(view)) };
-        self.policy.push(view.id, job, is_new)
-    }
-
-    /// Removes stale entries at the ends of a view's queue. Returns how many there were.
-    pub(crate) fn skip_in_view(&self, view: &ViewCore) -> usize {
-        let skipped = self.policy.skip(view.id, |queued| queued.job.take_if_stale());
-        skipped.into_iter().map(discard).count()
-    }
 
     /// Notifies a worker of a task that was just queued, if there may be one that waits. If
     /// `fills_core`, also starts one if there are fewer than `core_size`.
     #[inline]
-    fn notify_queued(self: &Arc<Self>, fills_core: bool) {
+    fn notify_queued(self, fills_core: bool) {
+        let shared = self.shared;
         // Race 1: the submitter pushes, then reads the counts. A worker that rests publishes itself
         // in the counts, then looks at the queue. With a fence in between on both sides, at least
         // one sees the other.
         fence(Ordering::SeqCst);
-        let now = self.counts.load();
-        if now.total() < self.sizes.core() || self.may_run_another(now) {
-            self.wake_or_start(fills_core);
+        let now = shared.counts.load();
+        if now.total() < shared.sizes.core() || shared.may_run_another(now) {
+            shared.wake_or_start(fills_core);
         }
     }
 
     /// Starts the first worker if there is none. `false` if the system refuses the thread.
     #[must_use]
-    fn ensure_worker(self: &Arc<Self>) -> bool {
-        self.counts.load().total() > 0 || self.start_first().is_ok()
+    fn ensure_worker(self) -> bool {
+        self.shared.counts.load().total() > 0 || self.shared.start_first().is_ok()
     }
 }

@@ -5,7 +5,7 @@
 //! # Who may touch the contents
 //! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes
 //!    it, and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner
-//!    after `DONE`; then [`Ended`] has what was the owner's. An owner knows the header only, not
+//!    after `DONE`; then [`Last`] has the future. An owner knows the header only, not
 //!    the type of the future: a cell checks that the owner is its own.
 //! 2. The thread that has the last reference to the cell, exclusively. It becomes the owner,
 //!    wherever the future is.
@@ -29,7 +29,6 @@ use std::sync::Arc;
 use std::{process, ptr};
 
 use crate::sync::UnsafeCell;
-use crate::task::pending::PendingKey;
 use crate::task::state::{FutureOwner, Header, Left, TransitionToIdle};
 
 /// See the [module's documentation](self).
@@ -63,13 +62,6 @@ impl Left<'_> {
         // SAFETY: the owner has forgotten one, and this is the only value for it.
         unsafe { Arc::from_raw(Arc::as_ptr(task)) }
     }
-}
-
-/// The contents of an ended task.
-pub(crate) struct Ended<'a, F, T, S> {
-    pub(crate) future: Last<'a, F, T, S>,
-    pub(crate) rest: T,
-    pub(crate) pending_key: Option<PendingKey>,
 }
 
 /// The future of an ended task. Dropping this drops the future.
@@ -136,11 +128,11 @@ impl<F, T, S> FutureCell<F, T, S> {
         })
     }
 
-    /// Ends the task and returns its contents.
+    /// Ends the task and returns its contents: the future, and the rest.
     ///
     /// # Panics
     /// If `owner` is that of another future.
-    pub(crate) fn end<'a>(&'a self, owner: FutureOwner<'a>) -> Ended<'a, F, T, S> {
+    pub(crate) fn end<'a>(&'a self, owner: FutureOwner<'a>) -> (Last<'a, F, T, S>, T) {
         owner.assert_owns(&self.header);
         self.header.transition_to_done();
         let rest = self.contents.with_mut(|contents| {
@@ -148,8 +140,7 @@ impl<F, T, S> FutureCell<F, T, S> {
             // no owner after `DONE`: it is not used in place again.
             unsafe { ManuallyDrop::take(&mut (*contents).rest) }
         });
-        let future = Last { cell: self, _owns: PhantomData };
-        Ended { future, rest, pending_key: self.header.pending_key() }
+        (Last { cell: self, _owns: PhantomData }, rest)
     }
 }
 

@@ -165,12 +165,20 @@ impl Job {
         Job(ClosureOr::value(task, false))
     }
 
-    /// Like [`run`](Self::run). Calls `begin` first, unless there is nothing to run or drop.
-    pub(crate) fn run_telling(self, begin: Begin<'_>) -> Outcome {
+    /// Runs the task ([`Action::Run`], also of a woken future; [`Action::RunWithdrawn`]), or drops it
+    /// ([`Action::Abandon`]). Calls `begin` first, unless there is nothing to run or drop.
+    pub(crate) fn advance(self, action: Action, begin: Begin<'_>) -> Outcome {
         match self.0.into_value() {
-            Ok((task, is_new)) => task.advance(Action::of_entry(is_new), Some(begin)),
+            Ok((task, is_new)) => {
+                let action = if action == Action::Run { Action::of_entry(is_new) } else { action };
+                task.advance(action, Some(begin))
+            }
             Err(closure) => {
                 begin(Moment::Taken);
+                if action == Action::Abandon {
+                    discard(closure);
+                    return Outcome::Cancelled;
+                }
                 Job(closure).run()
             }
         }
@@ -229,39 +237,20 @@ impl Job {
         withdrawal
     }
 
-    /// Runs a task that was handed back to its end, outside of its pool.
-    pub(crate) fn run_withdrawn(self) -> Outcome {
-        match self.0.into_value() {
-            Ok((task, _)) => task.advance(Action::RunWithdrawn, None),
-            Err(closure) => Job(closure).run(),
-        }
-    }
-
     /// Drops a task that has not been started and is no longer queued, as cancelled.
     pub(crate) fn abandon(self) -> Outcome {
-        self.abandon_telling(&mut |_| ())
-    }
-
-    /// Like [`abandon`](Self::abandon). Calls `begin` first, unless there is nothing to drop.
-    pub(crate) fn abandon_telling(self, begin: Begin<'_>) -> Outcome {
-        match self.0.into_value() {
-            Ok((task, _)) => task.advance(Action::Abandon, Some(begin)),
-            Err(closure) => {
-                begin(Moment::Taken);
-                discard(closure);
-                Outcome::Cancelled
-            }
-        }
+        self.advance(Action::Abandon, &mut |_| ())
     }
 
     /// Drops a task that its scope or group has taken out of its list.
     pub(crate) fn drop_unstarted(self, begin: Begin<'_>) -> Outcome {
-        match self.withdraw() {
-            Withdrawal::HandBack => self.abandon_telling(begin),
+        let action = match self.withdraw() {
+            Withdrawal::HandBack => Action::Abandon,
             // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
             // Only a group has such tasks.
-            _ => self.run_telling(begin),
-        }
+            _ => Action::Run,
+        };
+        self.advance(action, begin)
     }
 }
 
@@ -318,8 +307,11 @@ pub(crate) type Promise<T> = oneshot::Sender<Result<T, Payload>>;
 /// The handle's end of a [`Promise`].
 pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
 
-/// A group, in which tasks wait for a slot.
-pub(crate) trait SlotQueue: Send + Sync {
+/// A group, whatever the type of its errors.
+pub(crate) trait AnyGroup: Send + Sync {
+    /// Cancels the group if its deadline has passed, unless its tasks have ended.
+    fn expire(&self);
+
     /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
     /// address.
     fn leave(&self, task: *const ());

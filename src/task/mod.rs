@@ -10,7 +10,7 @@
 //! | queued, without a handle | one | its own | never | - | hands it back |
 //! | queued, with a handle | one | its own | as the awaited one | is dropped; the entry is stale, and the permit released | hands it back |
 //! | in the list of a scope or group | one | any of the list's | as the newest, or the awaited one | is taken off the list | drops it |
-//! | in line for a slot of its group | none, and one over the limit when it gets its slot | none | never: it is withdrawn | leaves the line (`SlotQueue`) | drops it when it gets its slot |
+//! | in line for a slot of its group | none, and one over the limit when it gets its slot | none | never: it is withdrawn | leaves the line (`AnyGroup`) | drops it when it gets its slot |
 //! | a pending future | none since the end of its first poll | none | never | is dropped | queues it as cancelled: a worker drops it |
 //! | a woken future | none; its worker takes one for the poll | one | never | is dropped; the entry is stale | as a pending one |
 //! | running | one, and none while its worker counts as blocked, or if a waiter has claimed it | none | - | a closure runs on; a future is dropped after the poll | lets a closure end, and the poll of a future |

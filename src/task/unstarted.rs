@@ -459,7 +459,7 @@ impl Run for UnstartedList {
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
         match begin {
             Some(begin) if action == Action::Abandon => task.end(|job| job.drop_unstarted(begin)),
-            Some(begin) => task.end(|job| job.run_telling(begin)),
+            Some(begin) => task.end(|job| job.advance(Action::Run, begin)),
             None => task.run(),
         }
     }

@@ -12,10 +12,9 @@
 
 use std::sync::Weak;
 
-use crate::flight::RunningMark;
 use crate::sched::{
-    Below, CallerMark, Origin, OutsideOfRegion, Route, TaskMark, WorkerContext, context,
-    enter_task, is_caller_of, mark_caller, off_trampoline,
+    Below, CallerMark, Origin, OutsideOfRegion, Route, WorkerContext, context, is_caller_of,
+    mark_caller, off_trampoline,
 };
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
 use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, UnstartedList};
@@ -129,7 +128,7 @@ struct Claimer<'a> {
     worker: Option<&'a WorkerContext>,
     route: Route<'a>,
     /// `None` until a worker has a task to run: leaving a region, and getting a place, may wait.
-    below: Option<(Below, Option<TaskMark>, Option<RunningMark<'a>>)>,
+    below: Option<Below<'a>>,
     /// As `below`, for a thread outside.
     outside: Option<(CallerMark<'a>, OutsideOfRegion)>,
     /// How many tasks a thread outside has ended. As a worker with its credit, it returns them when
@@ -153,13 +152,7 @@ impl Claimer<'_> {
     fn begin(&mut self, entry: Entry) {
         let Route { shared, view } = self.route;
         if let Some(worker) = self.worker {
-            self.below.get_or_insert_with(|| {
-                // Before it waits for a place. Without views the task below counts.
-                let running = shared.running_of(view);
-                let running = shared.policy.is_used().then(|| RunningMark::begin(running));
-                let below = shared.begin_on_top(worker, view.map(|view| view.id));
-                (below, enter_task(shared, view), running)
-            });
+            self.below.get_or_insert_with(|| shared.begin_on_top(worker, view));
             worker.begin_awaited(entry);
         } else {
             self.outside
@@ -174,7 +167,7 @@ impl Claimer<'_> {
         }
         if let Some(view) = view {
             view.metrics.lock().begin_awaited(entry);
-            self.route.drop_entries(self.worker, shared.skip_in_view(view));
+            self.route.skip_stale(self.worker);
         }
     }
 
@@ -209,8 +202,7 @@ impl Claimer<'_> {
     /// Goes back to the task below, if a claimed one was run.
     fn leave(&mut self) {
         if let Some(worker) = self.worker {
-            if let Some((below, mark, running)) = self.below.take() {
-                drop((mark, running));
+            if let Some(below) = self.below.take() {
                 self.route.shared.end_on_top(worker, below);
             }
         } else if self.ended > 0 {

@@ -30,7 +30,7 @@ use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
 use crate::task::attachment::Attachment;
 use crate::task::closure::Closure;
-use crate::task::future_cell::{Ended, FutureCell, Wakeable};
+use crate::task::future_cell::{FutureCell, Wakeable};
 use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
 use crate::task::pending::PendingKey;
 use crate::task::state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
@@ -214,7 +214,9 @@ impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Pollable
 
     fn register_pending(&self, owner: &mut FutureOwner<'_>) -> bool {
         let this = || Arc::downgrade(self) as Weak<dyn Run>;
-        register(self.cell.header(), self.cell.shared(), this())
+        let route = self.cell.shared().route();
+        let key = route.and_then(|route| route.shared.pending.register(this()));
+        key.map(|key| self.cell.header().set_pending_key(key)).is_some()
             && self.cell.with(owner, |_, sink| sink.register_pending(this))
     }
 
@@ -281,7 +283,8 @@ fn end<'a, F: Future, K: Sink<F::Output>>(
     outcome: &mut Outcome,
 ) {
     let route = cell.shared();
-    let Ended { future, rest: sink, pending_key } = cell.end(owner);
+    let pending_key = cell.header().pending_key();
+    let (future, sink) = cell.end(owner);
     if pending_key.is_some() || route.attachment().is_some() {
         deregister(route, pending_key);
     }
@@ -335,12 +338,6 @@ fn complete<'a>(
     if let Some(owner) = pending {
         future.end(owner, outcome);
     }
-}
-
-/// Registers a future among the pending ones. Returns `false` if a shutdown has cancelled these.
-fn register(header: &Header, route: &TaskRoute, future: Weak<dyn Run>) -> bool {
-    let key = route.route().and_then(|route| route.shared.pending.register(future));
-    key.map(|key| header.set_pending_key(key)).is_some()
 }
 
 /// Ends the attachment of a future that has ended, and removes the future from the pending ones.

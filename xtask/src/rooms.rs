@@ -24,16 +24,14 @@ pub(crate) const ROOMS: [&str; 19] = [
 const BEHIND: [&str; 5] = ["queue", "crew", "flight", "keeper", "observe"];
 
 /// A public module that names such a room nevertheless, and why.
-const EXCEPTIONS: [(&str, &str, &str); 5] = [
+const EXCEPTIONS: [(&str, &str, &str); 3] = [
     ("builder.rs", "crew", "checks the sizes, and makes what the pool begins with"),
     ("builder.rs", "observe", "fills in the hooks, and what reports stalls"),
     ("control.rs", "crew", "publishes the largest size"),
-    ("group/state.rs", "keeper", "implements what the keeper calls when a deadline has passed"),
-    ("pool.rs", "crew", "hands the sizes on"),
 ];
 
 /// A file that adds methods to a type of a lower room, and why they do not stand there.
-const EXTENSIONS: [(&str, &str, &str); 9] = [
+const EXTENSIONS: [(&str, &str, &str); 6] = [
     (
         "sched/notify.rs",
         "MustLook",
@@ -43,10 +41,7 @@ const EXTENSIONS: [(&str, &str, &str); 9] = [
     ("sizing/stall.rs", "Shared", "how the pool grows is a part of its state"),
     ("submit/caller.rs", "Route", "a route is what submits"),
     ("submit/mod.rs", "Route", "a route is what submits"),
-    ("submit/mod.rs", "Shared", "the notification after a push"),
     ("wait/future_task.rs", "Job", "makes a task of a job that needs a route"),
-    ("futures.rs", "Accepted", "makes a future's handle, which is public"),
-    ("pool.rs", "Accepted", "makes a task's handle, which is public"),
 ];
 
 /// The code of a file.

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Wake, Waker};
 
-use super::{Ended, FutureCell, FutureOwner, PendingKey, TransitionToIdle};
+use super::{FutureCell, FutureOwner, TransitionToIdle};
 use crate::sync::unwind::{contain, discard};
 use crate::task::job::Action;
+use crate::task::pending::PendingKey;
 use crate::task::state::{Taken, WakerDropped};
 
 /// Stands in for a future or the rest of the contents, and counts its drops.
@@ -93,7 +94,7 @@ fn assert_needs_no_submission<F, T>(cell: &FutureCell<F, T, ()>) {
 fn the_contents_of_an_ended_task_are_dropped_once() {
     let drops = Drops::default();
     let mut cell = drops.cell();
-    let Ended { future, rest, .. } = cell.end(to_poll(&cell));
+    let (future, rest) = cell.end(to_poll(&cell));
     assert_eq!(drops.counts(), (0, 0));
     drop(rest);
     assert_eq!(drops.counts(), (0, 1));
@@ -244,7 +245,7 @@ fn panics_in_a_poll_and_in_destructors() {
     let mut cell = FutureCell::new(Bomb(Part(&drops.future)), Bomb(Part(&drops.rest)), ());
     let mut owner = to_poll(&cell);
     assert!(contain(|| cell.with(&mut owner, |_, _| panic!("on purpose"))).is_err());
-    let Ended { future, rest, .. } = cell.end(owner);
+    let (future, rest) = cell.end(owner);
     discard(future);
     assert_eq!(drops.counts(), (1, 0));
     discard(rest);
@@ -261,7 +262,7 @@ fn unwinding_drops_the_contents_of_an_ended_task() {
     let cell = drops.cell();
     let ended = cell.end(to_poll(&cell));
     let unwound = contain(move || {
-        let Ended { future: _future, rest: _rest, .. } = ended;
+        let (_future, _rest) = ended;
         panic!("on purpose");
     });
     assert!(unwound.is_err());
@@ -369,8 +370,9 @@ fn a_pending_key_stays_until_the_end() {
     cell.header().add_waker();
     assert!(matches!(owner.after_poll(), Ok(TransitionToIdle::Idle)));
     assert!(cell.header().transition_to_scheduled());
-    let Ended { pending_key, .. } = cell.end(to_poll(&cell));
-    assert_eq!(pending_key.map(PendingKey::get), Some(7));
+    let owner = to_poll(&cell);
+    assert_eq!(cell.header().pending_key().map(PendingKey::get), Some(7));
+    drop(cell.end(owner));
 }
 
 /// A cell is `Sync` if its contents are `Send`: threads get them one at a time.

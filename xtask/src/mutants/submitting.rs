@@ -5,8 +5,8 @@ use super::Mutant;
 
 pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 1: no fence between push and counts", "src/submit/mod.rs",
-        "        fence(Ordering::SeqCst);\n        let now = self.counts.load();\n        if now.total() < self.sizes.core() || self.may_run"
-        => "        let now = self.counts.load();\n        if now.total() < self.sizes.core() || self.may_run", Model("notify::submit_versus_idle");
+        "        fence(Ordering::SeqCst);\n        let now = shared.counts.load();\n        if now.total() < shared.sizes.core() || shared.may_run"
+        => "        let now = shared.counts.load();\n        if now.total() < shared.sizes.core() || shared.may_run", Model("notify::submit_versus_idle");
     "race 4: the last worker is not rechecked", "src/submit/caller.rs",
         "if status.is_quiet() && self.shared.counts.load().total() == 1 {"
         => "if false {", Model("futures::an_abandoned_future");
@@ -78,10 +78,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                self.route.drop_entries(context.as_deref(), 1);\n"
         => "", Unit("scope::tests::scopes_outside_leave_few");
     "surplus: no worker is notified of a task that relies on an entry", "src/submit/mod.rs",
-        "                self.route.shared.notify_queued(fills_core);\n"
+        "                self.route.drop_entries(context.as_deref(), 1);\n                self.route.notify_queued(fills_core);\n"
         => "                _ = fills_core;\n", Unit("pool::tests::a_task_that_relies_on_an_entry");
     "context: no worker is notified of a task that a task has submitted", "src/submit/mod.rs",
-        "        shared.notify_queued(true);\n        Ok(())"
+        "        self.notify_queued(true);\n        Ok(())"
         => "        Ok(())", Model("local_queues::a_task_submits_another_versus_idle");
     "woken first: a wake by a task stays on its worker", "src/submit/mod.rs",
         "context::current(self.shared).filter(|_| job.is_new())"
@@ -123,8 +123,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("handles", "does_not_nest");
     "cancel: a future that has waited for a slot keeps its permit", "src/task/job.rs",
-        "Withdrawal::HandBack => self.abandon_telling(begin),"
-        => "Withdrawal::HandBack => self.abandon(),", Test("groups", "releases_the_permits");
+        "Withdrawal::HandBack => Action::Abandon,"
+        => "Withdrawal::HandBack => return self.advance(Action::Abandon, &mut |_| ()),", Test("groups", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/join_handle.rs",
         "        mailbox.delivered = Some(Box::new(Err(error)));\n"
         => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");
@@ -132,7 +132,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Some(context) => context.push(&shared.queue, kind, job),\n            None =>"
         => "            Some(context) if context.is_in_poll() => return context.push(&shared.queue, kind, job),\n            Some(context) => context.push(&shared.queue, kind, job),\n            None =>", Test("queues", "lets_into_its_group");
     "scope: no worker is notified of what a worker's scope submits", "src/submit/mod.rs",
-        "            None => shared.queue.push(kind, job),\n        }\n        shared.notify_queued(fills_core);\n"
+        "            None => shared.queue.push(kind, job),\n        }\n        self.notify_queued(fills_core);\n"
         => "            None => shared.queue.push(kind, job),\n        }\n        _ = fills_core;\n", Model("waits::tasks_of_a_workers_scope_need");
     "wait: an entry that was taken back counts as stale", "src/crew/metrics.rs",
         "        if entry == Entry::Stale {\n            self.add(Count::Stale, 1);\n        }\n"

@@ -40,9 +40,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "cancel on drop: a second call drops the first guard", "src/sched/route.rs",
         ".on_drop.get_or_insert_with(on_drop);"
         => ".on_drop = Some(on_drop());", Test("handles", "a_handle_may_be_asked_to_cancel_twice");
-    "current: a claimed task sees the view of its waiter", "src/wait/awaited.rs",
-        "(below, enter_task(shared, view), running)"
-        => "(below, enter_task(shared, view).filter(|_| false), running)", Test("workers", "an_awaited_task_sees_its_own_view");
+    "current: a claimed task sees the view of its waiter", "src/sched/place.rs",
+        "marks: (enter_task(self, view), running)"
+        => "marks: (enter_task(self, view).filter(|_| false), running)", Test("workers", "an_awaited_task_sees_its_own_view");
     "current: a claimed task of the default view sees that of a task below", "src/sched/context.rs",
         "if view.is_none() && !has_task && works_for"
         => "if view.is_none() && works_for", Test("workers", "an_awaited_task_sees_its_own_view");

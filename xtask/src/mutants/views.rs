@@ -32,8 +32,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "_view: self.view.clone(),"
         => "_view: None,", Test("views", "a_handle_of_any_kind");
     "view: entries of cancelled tasks stay in its queue", "src/submit/caller.rs",
-        "                self.drop_entries(None, self.shared.skip_in_view(view));"
-        => "                let _ = view;", Test("queues", "a_view_keeps_no_entries");
+        "            self.skip_stale(None);\n"
+        => "", Test("queues", "a_view_keeps_no_entries");
     "views: the younger of two comes first", "src/views/policy.rs",
         "|(pass, _)| view.pass < pass"
         => "|(pass, _)| view.pass <= pass", Unit("policy::tests::of_two_views");
@@ -64,9 +64,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "still: a worker counts its task after the take", "src/views/policy.rs",
         "        self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            if let Some(taken) = &taken {\n                begin(taken);\n            }\n            (taken, state.eligible(state.limit, queued()) > 0)\n        })\n"
         => "        let (taken, has_more) = self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            (taken, state.eligible(state.limit, queued()) > 0)\n        });\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        (taken, has_more)\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
-    "still: a claimed task is not waited for", "src/wait/awaited.rs",
-        "shared.policy.is_used().then(|| RunningMark::begin(running))"
-        => "false.then(|| RunningMark::begin(running))", Test("views", "what_runs_is_waited_for");
+    "still: a claimed task is not waited for", "src/sched/place.rs",
+        "is_used().then(|| RunningMark::begin(self.running_of(view)));"
+        => "is_used().then(|| RunningMark::begin(Box::leak(Box::default())));", Test("views", "what_runs_is_waited_for");
     "still: a task on its caller's thread is not waited for", "src/sched/context.rs",
         "let running = RunningMark::begin(shared.running_of(view));"
         => "let running = RunningMark::begin(Box::leak(Box::default()));", Test("views", "what_runs_is_waited_for");

@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                if self.runs_tasks.get() {\n                    shared.release_permit();\n                }\n"
         => "", Model("capacity::a_worker_waits_for_room");
     "wait: stale entries of a view stay until a worker takes them", "src/wait/awaited.rs",
-        "            self.route.drop_entries(self.worker, shared.skip_in_view(view));\n"
+        "            self.route.skip_stale(self.worker);\n"
         => "", Test("memory", "memory_is_given_back");
     "race 22: a region does not end the deferral of a poll", "src/sched/compensate.rs",
         "            self.stop_deferring();\n"
