@@ -22,7 +22,7 @@ use crate::priority::Priority;
 use crate::queue::local::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
-use crate::sync::{AtomicUsize, Mutex, Ordering};
+use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use crate::task::numbered::Numbered;
 use crate::task::unstarted::KEPT_TASKS;
 use crate::task::{DEFAULT_VIEW, ViewId};
@@ -93,6 +93,9 @@ pub(crate) struct Policy<T> {
     state: Mutex<PolicyState<T>>,
     /// A [`Gate`]. Written under the lock.
     gate: AtomicUsize,
+    /// Whether the pool may have had a view so far. Apart from the gate, which changes often: a
+    /// model explores each older value that a load may return.
+    is_used: AtomicBool,
 }
 
 /// The wait of a worker for a place of a view.
@@ -376,7 +379,8 @@ impl<T> Policy<T> {
             reserved: 0,
             shared: 0,
         };
-        Policy { state: Mutex::new(state), gate: AtomicUsize::new(Gate::Unused as usize) }
+        let gate = AtomicUsize::new(Gate::Unused as usize);
+        Policy { state: Mutex::new(state), gate, is_used: AtomicBool::new(false) }
     }
 
     /// Changes the state in a section of the lock, and sets the gate.
@@ -400,17 +404,18 @@ impl<T> Policy<T> {
         self.gate.load(Ordering::Acquire) == gate as usize
     }
 
-    /// Whether the pool may have had a view so far. A worker that sees it sees what the caller of
-    /// `begin_use` did before.
+    /// Whether the pool may have had a view so far.
     #[inline]
     pub(crate) fn is_used(&self) -> bool {
-        !self.has_gate(Gate::Unused)
+        // Acquire: a worker that sees the store of `begin_use` sees what the caller did before.
+        self.is_used.load(Ordering::Acquire)
     }
 
     /// Called before the first view can have a task. A thread that must find such a task is ordered
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self) {
+        self.is_used.store(true, Ordering::Release);
         // The section shuts or opens it.
         self.change_state(|state| state.gate = Gate::None);
     }
