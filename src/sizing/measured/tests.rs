@@ -2,7 +2,29 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "async")]
+use crate::crew::Search;
+#[cfg(feature = "async")]
+use crate::queue::Kind;
+#[cfg(feature = "async")]
+use crate::task::job::Job;
 use crate::{Growth, ThreadPool};
+
+#[cfg(feature = "async")]
+#[test]
+fn no_worker_comes_beyond_the_limit_beside_a_search() {
+    let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
+    let shared = pool.shared();
+    shared.counts.add_worker();
+    shared.queue.push(Kind::Woken, Job::closure(|| ()));
+    let limit = || shared.run_limit(shared.counts.load());
+    assert_eq!(limit(), 2, "one more than run");
+    assert!(shared.counts.begin_search());
+    assert_eq!(limit(), 1, "the worker that searches looks");
+    _ = shared.counts.end_search(Search::Searching);
+    assert!(shared.queue.pop().is_some_and(|job| job.run().is_end()));
+    _ = shared.counts.remove_worker();
+}
 
 #[test]
 fn the_number_rises_from_core_size() {

@@ -12,6 +12,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        _ = owed.fence(&self.shared);\n", Model("notify::submit_versus_idle");
     "extra: no worker is woken for a future beside closures", "src/sizing/measured.rs",
         "now.extra() == 0 && now.searching() == 0 && self.has_ready_future()" => "false", Model("extra::a_spawned_future_versus");
+    "extra: one more worker comes beside a search", "src/sizing/measured.rs",
+        "now.searching() == 0 && self.has_ready_future()" => "self.has_ready_future()",
+        Unit("measured::tests::no_worker_comes");
     "extra: each ready future starts a thread", "src/sched/notify.rs",
         "now.running() >= self.own_limit(now)" => "false",
         Test("law_04_bounded", "ready_futures_start_one");
