@@ -2,7 +2,7 @@
 //!
 //! | bits (64-bit word) | field | meaning |
 //! |---|---|---|
-//! | 0..3 | `searching` | workers that are awake and look for a task: woken, spinning, or resumed by themselves |
+//! | 0..3 | `searching` | workers that are awake and look for a task: woken, or spinning |
 //! | 3 | `extra` | whether a worker runs beyond the limit, for ready futures only |
 //! | 4..24 | `idle` | workers on the idle list |
 //! | 24..44 | `blocked` | workers in blocking regions |
@@ -62,10 +62,10 @@ pub(crate) const MAX_SEARCHING: usize = SEARCHING_MASK;
 /// A worker that will look at the queue, on behalf of all submitters that see it in the counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Search {
-    /// The holder was woken, or spins, or has resumed by itself: counted in `searching`.
+    /// The holder was woken, or spins: counted in `searching`.
     Searching,
-    /// The holder is a thread that was started for queued work, or is about to be: counted in
-    /// `starting`.
+    /// The holder is a thread that was started for queued work, or is about to be, or a worker that
+    /// has left its start hook: counted in `starting`.
     Starting,
 }
 

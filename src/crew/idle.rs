@@ -6,7 +6,7 @@
 //! - [`claim`](IdleList::claim) takes the one with the lowest index for a search, if there is spare
 //!   capacity.
 //! - [`withdraw`](IdleList::withdraw) removes the calling worker; it fails if the worker was
-//!   claimed, or if the caller's change of the counts does.
+//!   claimed.
 //! - [`recheck_all`](IdleList::recheck_all) makes all of them evaluate their state again.
 //!
 //! A worker is on the list if and only if it is counted as idle: both change under the list's

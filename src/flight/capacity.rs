@@ -39,8 +39,8 @@
 //! | a waiter claims a task, whose entry it has taken back; has not | released; released, or left to the entry | `begin` in `wait/awaited.rs` |
 //! | a task is cancelled before its start | released, or left to the entry | `begin_cancelled` |
 //! | a worker has taken a stale entry of a new task | over, since `end` releases one; that of the entry released | `end_rare` |
-//! | a stale entry is found otherwise, or serves another task | that of the entry released | `drop_entries`, `end_entry` |
-//! | a task is handed back, or runs on its caller | released | `hand_back`, `end_entry` |
+//! | a stale entry is found otherwise, or serves another task | that of the entry released | `drop_entries`, `advance_on_caller` |
+//! | a task is handed back, or runs on its caller | released | `hand_back`, `advance_on_caller` |
 //! | one may be free that no release has granted | granted to the first submitter | `resize`, `change_view`, `measure`, `begin_rest`, `begin_wait`, `end_wait` |
 //! | the system refuses a thread, and all may wait for permits | granted to a worker that waits, over | `ask_again` |
 

@@ -1,6 +1,6 @@
 //! Notifying a worker of queued work: wake an idle one, or start a thread. And rule A, "rely, then
-//! look": the look that a thread owes after a change by which it stops being one that others rely on
-//! (`protocol.md`, race 1).
+//! look": the look that a thread owes after a change by which it stops being one that others rely
+//! on (`protocol.md`, race 1).
 
 use std::io;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl Notifier {
 }
 
 impl MustLook {
-    /// For a caller that looks at the queue itself, right after this: an idle worker, and
-    /// [`Shared::notify`]. Returns the counts.
+    /// For a caller that looks at the queue itself, right after this, as [`Shared::notify`] does.
+    /// Returns the counts.
     #[inline]
     pub(crate) fn fence(self, shared: &Shared) -> Snapshot {
         shared.fence_and_admit()

@@ -20,8 +20,7 @@
 //! The worker leaves the idle list first (`withdraw`). Whether it may leave the pool is decided
 //! under the registry's lock (`try_retire`), where the counts tell of several workers with a reason
 //! how many may. One that may not rests again, so its reason must not hold at once again. What has
-//! to hold of the number of *idle* workers is decided in `IdleList::withdraw`, under the list's
-//! lock.
+//! to hold of the number of *idle* workers would be decided under the idle list's lock.
 
 use std::sync::Arc;
 use std::time::Instant;
