@@ -1,8 +1,9 @@
 //! The state of a group and its transitions. In one file, since one lock guards all of it.
 //!
 //! # How it works
-//! One lock guards all of a group's state. No user code runs and no thread is woken under it: each
-//! change collects its [`Effect`]s, which are performed in turn after the lock is released.
+//! One lock guards all of a group's state. No user code runs under it, and no thread is woken
+//! but the keeper, for a deadline: each change collects its [`Effect`]s, which are performed in turn
+//! after the lock is released.
 //!
 //! A task of the group holds one of its `limit` **slots** from before it is queued in the pool
 //! until after it has been dropped ([`Member`](super::member::Member)). A released slot goes to the

@@ -45,7 +45,8 @@ impl Worker {
             return false;
         }
         let shared = &self.shared;
-        // Takes no lock. Eligible work of a view shuts the gate.
+        // Takes no lock. Eligible work of a view shuts the gate. (So do a pause of the pool, and a
+        // worker that waits for a place: then this one does not spin.)
         let may_be_work = || !shared.queue.is_empty() || shared.policy.has_gate(Gate::Shut);
         // Stops when a joiner waits: this worker returns its credit only when it rests.
         let must_look = || may_be_work() || shared.in_flight.is_awaited();
