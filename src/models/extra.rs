@@ -175,7 +175,7 @@ fn a_poll_that_waits_for_a_closure() {
 /// closure behind it gets no place beyond the limit, and the other future does.
 #[test]
 fn a_poll_that_enters_a_region_versus_a_future() {
-    explore(1, || {
+    explore(long(1), || {
         let (pool, [gate, inner]) = (measured(3), [Gate::new(), Gate::new()]);
         let (closure, [begun, entered]) = (gate.clone(), [Gate::new(), Gate::new()]);
         let opening = begun.clone();

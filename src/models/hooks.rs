@@ -1,8 +1,8 @@
 //! Start and stop hooks, task contexts, and the keeper of a pool that reports stalls.
 
 use super::{
-    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, pair,
-    thread,
+    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, counting, explore, explore_both, long,
+    pair, thread,
 };
 
 /// Race 1, the end of a search before a start hook: the first worker's start hook needs the second
@@ -100,7 +100,7 @@ fn recycle_with_hooks() {
 #[test]
 fn the_context_of_an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
-        explore(usize::from(has_local_queues), move || {
+        explore(if has_local_queues { long(1) } else { 0 }, move || {
             let entered = Relaxed::new();
             let enters = entered.clone();
             let mut builder = builder(2, 2).task_context(move || {

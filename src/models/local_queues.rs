@@ -293,7 +293,7 @@ fn a_lower_limit_versus_submit_from_inside() {
 /// code that this calls submits a task, which must not enter the context of the worker that leaves.
 #[test]
 fn leave_versus_a_hook_that_submits() {
-    explore(1, || {
+    explore(long(1), || {
         let ran = Relaxed::new();
         let slot = Arc::new(Mutex::new(None::<ThreadPool>));
         let (address, task) = (Arc::clone(&slot), ran.clone());

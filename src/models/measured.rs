@@ -8,7 +8,7 @@ use super::notify::the_keeper_asks_again;
 use super::stalled::{
     a_wait_that_the_pool_does_not_see, pass_time_until, the_last_look_versus_submit,
 };
-use super::{Gate, Relaxed, STARTS_KEEPER, builder, counting, explore, thread};
+use super::{Gate, Relaxed, STARTS_KEEPER, builder, counting, explore, long, thread};
 use crate::crew::MustLook;
 use crate::sync::Ordering;
 use crate::{Growth, ThreadPool};
@@ -63,7 +63,7 @@ fn a_lowered_number_versus_submit_and_rest() {
 /// while the second task is submitted.
 #[test]
 fn a_reserved_place_beside_more_than_may_run() {
-    explore(1, || {
+    explore(long(1), || {
         let pool = builder(0, 4).growth(Growth::measured(1)).build();
         let view = pool.view().reserve(1).build();
         let gate = Gate::new();

@@ -341,7 +341,7 @@ fn a_refused_first_start_versus_two_submissions() {
 /// All workers wait for the queued task, unseen by the pool, and nothing is submitted.
 #[test]
 fn a_refused_thread_is_asked_for_again() {
-    the_keeper_asks_again(1, || pool(0, 2));
+    the_keeper_asks_again(long(1), || pool(0, 2));
 }
 
 pub(super) fn the_keeper_asks_again(preemptions: usize, pool: fn() -> ThreadPool) {

@@ -11,7 +11,7 @@ use crate::blocking;
 /// Race 1, a worker blocks: it enters a region while the task that it waits for is submitted.
 #[test]
 fn region_versus_submit() {
-    explore_both(2, 1, || {
+    explore_both(long(2), 1, || {
         let pool = pool(1, 1);
         let gate = Gate::new();
         let waiting = gate.clone();

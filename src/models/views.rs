@@ -545,7 +545,7 @@ fn a_worker_of_a_limited_view_blocks_and_returns() {
 /// A task of a limited view waits for one of another limited view, which its worker may run itself.
 #[test]
 fn a_task_waits_for_one_of_another_view() {
-    explore(1, || {
+    explore(long(1), || {
         let pool = pool(0, 2);
         let views: [View; 2] = [1, 1].map(|limit| pool.view().limit(limit).build());
         let alone = [Alone::new(), Alone::new()];
@@ -654,7 +654,7 @@ fn the_deadline_of_a_started_task_versus_a_blocking_wait() {
 /// joined.
 #[test]
 fn join_of_a_view_versus_a_claimed_task() {
-    explore(1, || {
+    explore(long(1), || {
         let pool = pool(0, 2);
         let view = pool.view().build();
         let ran = Relaxed::new();

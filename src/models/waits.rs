@@ -39,7 +39,7 @@ fn both_queues(core_size: usize, max_size: usize, model: impl Fn(&ThreadPool)) {
 #[test]
 fn an_awaited_task_versus_its_entry() {
     for has_local_queues in [false, true] {
-        explore(usize::from(has_local_queues), move || {
+        explore(if has_local_queues { long(1) } else { 0 }, move || {
             let mut builder = builder(2, 2);
             builder.has_local_queues = has_local_queues;
             let pool = builder.build();

@@ -4,8 +4,8 @@ use std::future::{Future, poll_fn};
 use std::task::{Poll, Waker};
 
 use super::{
-    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, ThreadPool, explore, explore_as, pair,
-    pool, thread, with_local_queues,
+    Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, ThreadPool, explore, explore_as, long,
+    pair, pool, thread, with_local_queues,
 };
 use crate::blocking;
 use crate::queue::Kind;
@@ -229,7 +229,7 @@ fn a_poll_wakes_another_versus_a_task_that_needs_it() {
     let before = TASK_NANOS.get();
     for (configuration, nanos) in [(Configuration::Shipped, before), (Configuration::Reduced, 0)] {
         TASK_NANOS.set(nanos);
-        explore_as(configuration, 1, || {
+        explore_as(configuration, long(1), || {
             let pool = pool(1, 2);
             let ready = Arc::new(AtomicBool::new(false));
             let gate = Gate::new();
