@@ -165,6 +165,10 @@ pub(crate) trait Permits: Send + Sync {
     /// Ends the waits of the submitters to a view that was closed, or of all to a pool that was.
     fn close(&self, view: Option<ViewId>);
 
+    /// Grants a free permit to the first submitter if one waits. The caller is about to rest, and
+    /// may have left a permit free while another submitter woke up.
+    fn grant_before_rest(&self, sizes: &Sizes);
+
     /// Grants a permit to the first submitter, if one is free, and wakes it. There may be a free
     /// one after a release, after a change of the sizes, and when a submitter has woken up.
     fn grant(&self, sizes: &Sizes);
@@ -258,6 +262,13 @@ impl Permits for Capacity {
         // Unlock first: the submitters take the lock when they are awake.
         drop(submitters);
         drop(refused);
+    }
+
+    fn grant_before_rest(&self, sizes: &Sizes) {
+        // The worker itself has seen the flag when it released its permit.
+        if self.is_awaited() {
+            self.grant(sizes);
+        }
     }
 
     fn grant(&self, sizes: &Sizes) {

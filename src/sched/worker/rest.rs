@@ -71,8 +71,9 @@ impl Worker {
     pub(super) fn begin_rest(&mut self) {
         // A worker that rests because too many are running has its place still.
         let freed = self.shared.release_place(&self.context);
-        // It may have left one free while another submitter woke up.
-        self.shared.grant_permits();
+        if let Some(capacity) = &self.shared.capacity {
+            capacity.grant_before_rest(&self.shared.sizes);
+        }
         self.context.rest();
         // In one change: no thread is started for a future that comes in between.
         let was_extra = self.context.metrics.end_extra();

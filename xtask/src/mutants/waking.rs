@@ -80,7 +80,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            .ensure_keeper(&mut registry)\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));"
         => "            .ensure_keeper(&mut registry)\n            .or(Ok(()))\n            .and_then(|()| start_thread(name, stack_size, Box::new(move || worker::run(start))));", Test("law_07_refusal_proof", "if_the_keeper_is_refused");
     "capacity: a worker that rests leaves a permit free", "src/sched/worker/rest.rs",
-        "        self.shared.grant_permits();\n" => "", Unit("capacity::tests::a_worker_that_rests");
+        "            capacity.grant_before_rest(&self.shared.sizes);\n" => "            let _ = capacity;\n", Unit("capacity::tests::a_worker_that_rests");
     "race 42: the keeper does not look after it has ended a request", "src/sizing/stall.rs",
         "        MustLook::owed().look(self);\n        let mut progress"
         => "        let mut progress", Model("stalled::the_last_look_of_the_keeper");
