@@ -38,7 +38,7 @@
 //! when it is broken.
 //!
 //! 1. **Prompt**: no task waits behind busy workers while the pool may run more. In a pool without
-//!    sizes, and that has had no view, woken futures do not wait for closures.
+//!    sizes that has had no view, woken futures do not wait for closures.
 //! 2. **Settled**: every handle resolves, to the value, the panic, "cancelled" or "expired".
 //! 3. **Quiet**: a join returns only after a moment at which nothing was queued, running or
 //!    pending.

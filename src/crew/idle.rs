@@ -61,8 +61,8 @@ impl IdleList {
         counts.add_idle(was_extra)
     }
 
-    /// Removes the worker with this index. `false` if it was claimed: its parker has been or will be
-    /// unparked, and it holds a search.
+    /// Removes the worker with this index. `false` if it was claimed: its parker has been or will
+    /// be unparked, and it holds a search.
     #[must_use]
     pub(crate) fn withdraw(&self, counts: &Counts, index: usize) -> bool {
         let mut workers = self.workers.lock();

@@ -1,8 +1,8 @@
 //! The state of a group and its transitions. In one file, since one lock guards all of it.
 //!
 //! # How it works
-//! One lock guards all of a group's state. No user code runs under it, and no thread is woken
-//! but the keeper, for a deadline: each change collects its [`Effect`]s, which are performed in turn
+//! One lock guards all of a group's state. No user code runs under it, and no thread is woken but
+//! the keeper, for a deadline: each change collects its [`Effect`]s, which are performed in turn
 //! after the lock is released.
 //!
 //! A task of the group holds one of its `limit` **slots** from before it is queued in the pool
@@ -508,7 +508,8 @@ impl<E> Inner<E> {
     }
 
     /// Race 48: the caller has added the task to the list of unstarted ones, and looks again. A
-    /// canceller sets the token, then takes the tasks.
+    /// canceller sets the token, then takes the tasks. The list's lock orders the two: if the
+    /// canceller has not found the task, this sees the token.
     pub(super) fn drop_if_late(&self, id: TaskId, token: &CancellationToken) {
         if token.is_cancelled() {
             self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());

@@ -9,7 +9,8 @@ use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::stalled::pass_time_until;
 use super::{
-    Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, long, thread,
+    Flagged, Gate, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, keep_busy, long,
+    thread,
 };
 use crate::sync::TASK_NANOS;
 use crate::{Growth, ThreadPool, blocking};
@@ -64,13 +65,8 @@ fn a_woken_future_versus_a_closure_that_begins() {
 #[test]
 fn a_rest_of_the_extra_worker_versus_a_future() {
     explore_both(1, 0, || {
-        let (pool, gate, begun) = (measured(2), Gate::new(), Gate::new());
-        let (opening, waiting) = (begun.clone(), gate.clone());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
+        let pool = measured(2);
+        let gate = keep_busy(&pool);
         pool.spawn(async {});
         pool.spawn(async move { gate.open() });
         pool.shutdown_join();
@@ -81,13 +77,8 @@ fn a_rest_of_the_extra_worker_versus_a_future() {
 #[test]
 fn a_rest_of_the_extra_worker_versus_a_start() {
     explore(1, || {
-        let (pool, [gate, begun, polled]) = (measured(3), [(); 3].map(|()| Gate::new()));
-        let (opening, waiting, polling) = (begun.clone(), gate.clone(), polled.clone());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
+        let (pool, polled) = (measured(3), Gate::new());
+        let (gate, polling) = (keep_busy(&pool), polled.clone());
         pool.spawn(async move { polling.open() });
         polled.pass();
         pool.spawn(async move { gate.open() });
@@ -102,13 +93,7 @@ fn a_rest_of_the_extra_worker_versus_a_start() {
 fn a_start_hook_of_the_extra_worker_versus_a_start() {
     explore(long(2), || {
         let pool = builder(0, 3).growth(Growth::measured(1)).on_worker_start(|_| ()).build();
-        let [gate, begun] = [Gate::new(), Gate::new()];
-        let (opening, waiting) = (begun.clone(), gate.clone());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
+        let gate = keep_busy(&pool);
         pool.spawn(async {});
         pool.spawn(async move { gate.open() });
         pool.join();
@@ -154,13 +139,8 @@ fn the_extra_worker_versus_closures() {
 #[test]
 fn a_poll_that_waits_for_a_closure() {
     explore(1, || {
-        let (pool, [begun, first, second]) = (measured(2), [(); 3].map(|()| Gate::new()));
-        let (opening, closure) = (begun.clone(), first.clone());
-        pool.execute(move || {
-            opening.open();
-            closure.pass();
-        });
-        begun.pass();
+        let (pool, second) = (measured(2), Gate::new());
+        let first = keep_busy(&pool);
         let waiting = second.clone();
         pool.spawn(async move {
             first.open();

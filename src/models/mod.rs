@@ -210,6 +210,18 @@ impl Keeper {
     }
 }
 
+/// Returns the gate for which a worker of the pool waits in a closure that has begun.
+fn keep_busy(pool: &ThreadPool) -> Gate {
+    let [begun, gate] = [Gate::new(), Gate::new()];
+    let (opening, waiting) = (begun.clone(), gate.clone());
+    pool.execute(move || {
+        opening.open();
+        waiting.pass();
+    });
+    begun.pass();
+    gate
+}
+
 /// Lets keep-alives pass until all workers have left.
 fn expire_all_workers(pool: &ThreadPool) {
     while pool.current_worker_count() > 0 {

@@ -1,8 +1,8 @@
 //! Submitting: which idle worker is woken, and which thread is started.
 
 use super::{
-    Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, long, pair,
-    pool, thread, with_spins,
+    Arc, Gate, REFUSE_NEXT, Relaxed, STARTS_KEEPER, counting, explore, explore_both, keep_busy,
+    long, pair, pool, thread, with_spins,
 };
 use crate::ThreadPool;
 use crate::sync::parker::{Parker, Signal};
@@ -348,13 +348,7 @@ pub(super) fn the_keeper_asks_again(preemptions: usize, pool: fn() -> ThreadPool
     explore(preemptions, move || {
         STARTS_KEEPER.set(true);
         let pool = pool();
-        let [begun, gate] = [Gate::new(), Gate::new()];
-        let (opening, waiting, ran) = (begun.clone(), gate.clone(), Relaxed::new());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
+        let (gate, ran) = (keep_busy(&pool), Relaxed::new());
         REFUSE_NEXT.set(true);
         let count = ran.clone();
         pool.execute(move || {

@@ -4,7 +4,8 @@ use std::future::Future;
 use std::task::{Context, Wake, Waker};
 
 use super::{
-    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, thread,
+    Arc, Gate, HOUR, Mutex, Relaxed, STARTS_KEEPER, builder, explore, explore_both, keep_busy,
+    thread,
 };
 use crate::{Growth, ThreadPool, blocking};
 
@@ -37,13 +38,7 @@ pub(super) fn a_wait_that_the_pool_does_not_see(preemptions: usize, pool: fn() -
     explore(preemptions, move || {
         STARTS_KEEPER.set(true);
         let pool = pool();
-        let [begun, gate] = [Gate::new(), Gate::new()];
-        let (opening, waiting) = (begun.clone(), gate.clone());
-        pool.execute(move || {
-            opening.open();
-            waiting.pass();
-        });
-        begun.pass();
+        let gate = keep_busy(&pool);
         submit_and_pass_time(&pool, gate);
         pool.shutdown_join();
     });

@@ -145,14 +145,15 @@ impl Shared {
         }
     }
 
-    /// Replaces the deadline of the group with this id: it is cancelled at the `next` one, while the
-    /// pool has a worker.
+    /// Replaces the deadline of the group with this id: it is cancelled at the `next` one, while
+    /// the pool has a worker.
     pub(crate) fn set_deadline(&self, of: usize, before: Option<Instant>, next: Option<Deadline>) {
         if let Some(before) = before {
             self.deadlines.remove((before, of));
         }
         if let Some((at, what)) = next {
-            // Race 42: adds it, then asks. The keeper ends its request, then looks at the deadlines.
+            // Race 42: adds it, then asks. The keeper ends its request, then looks at the
+            // deadlines.
             self.deadlines.add((at, of), what);
             self.keeper.ask(KeeperJob::Deadlines, at);
         }

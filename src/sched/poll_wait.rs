@@ -57,8 +57,8 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
 pub(crate) struct PollWait(Option<Arc<Counter>>);
 
 impl PollWait {
-    /// After a poll on the calling thread: counts the wait if the poll was pending, and the thread is
-    /// a worker of the awaited task's `pool`.
+    /// After a poll on the calling thread: counts the wait if the poll was pending, and the thread
+    /// is a worker of the awaited task's `pool`.
     pub(crate) fn note(&mut self, is_pending: bool, pool: PoolId) {
         let now = match poller() {
             Poller::Wait(waits) if is_pending && works_for(pool) => Some(waits),

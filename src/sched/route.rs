@@ -215,8 +215,8 @@ impl Origin {
         Origin { pool: self.pool, rare: self.rare.as_deref().map(copy) }
     }
 
-    /// After a poll of the handle: counts it among the waits of the thread, if it was pending and the
-    /// thread is a worker of the task's pool.
+    /// After a poll of the handle: counts it among the waits of the thread, if it was pending and
+    /// the thread is a worker of the task's pool.
     pub(crate) fn note_poll(&mut self, is_pending: bool) {
         if self.rare.is_some() || is_pending && may_count(self.pool) {
             self.rare.get_or_insert_default().poll_wait.note(is_pending, self.pool);

@@ -60,8 +60,8 @@ impl Shared {
         hooks.emit(&self.config.name, event);
     }
 
-    /// Starts a worker if `may` allows it, evaluated under the registry's lock, and unless the pool is
-    /// over: one more, or one in the place of a predecessor with this key and index, which must
+    /// Starts a worker if `may` allows it, evaluated under the registry's lock, and unless the pool
+    /// is over: one more, or one in the place of a predecessor with this key and index, which must
     /// leave then. Returns whether it did, or the system's refusal.
     #[cold]
     pub(super) fn start_worker(

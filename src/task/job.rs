@@ -165,8 +165,8 @@ impl Job {
         Job(ClosureOr::value(task, false))
     }
 
-    /// Runs the task ([`Action::Run`], also of a woken future; [`Action::RunWithdrawn`]), or drops it
-    /// ([`Action::Abandon`]). Calls `begin` first, unless there is nothing to run or drop.
+    /// Runs the task ([`Action::Run`], also of a woken future; [`Action::RunWithdrawn`]), or drops
+    /// it ([`Action::Abandon`]). Calls `begin` first, unless there is nothing to run or drop.
     pub(crate) fn advance(self, action: Action, begin: Begin<'_>) -> Outcome {
         match self.0.into_value() {
             Ok((task, is_new)) => {
@@ -224,8 +224,8 @@ impl Job {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
     }
 
-    /// Withdraws the task of a removed entry from the pool, if it was not started. Otherwise cancels
-    /// it, if it is the task of this entry alone.
+    /// Withdraws the task of a removed entry from the pool, if it was not started. Otherwise
+    /// cancels it, if it is the task of this entry alone.
     pub(crate) fn withdraw(&self) -> Withdrawal {
         let Some((task, is_new)) = self.0.as_value() else { return Withdrawal::HandBack };
         let withdrawal = task.withdraw(is_new);
