@@ -12,13 +12,12 @@ use crate::observe::{Hooks, Observe, Tracker, Watch};
 use crate::pool::ThreadPool;
 use crate::report::Report;
 use crate::sched::{Bounded, Config, EAGER, Growing, Shared};
-use crate::sizing::measured::measured;
-use crate::sizing::stall::stalled;
+use crate::sizing::{measured, stalled};
 use crate::submit::bounded;
 use crate::sync::cpu::{count_cpus, cpus};
 use crate::sync::unwind::Contained;
 use crate::sync::{Counter, default_stack_size};
-use crate::task::attachment::Submission;
+use crate::task::Submission;
 use crate::wait::enable_wrapping;
 
 const DEFAULT_KEEP_ALIVE: Duration = Duration::from_secs(60);

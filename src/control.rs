@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::sched::{Caller, Route, context, relayed};
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
-use crate::task::job::{Action, Withdrawal};
+use crate::task::{Action, Withdrawal};
 use crate::views::ViewJob;
 use crate::worker_index::worker_index;
 

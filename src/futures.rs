@@ -9,8 +9,8 @@ use crate::join_handle::{JoinHandle, or_refused};
 use crate::pool::ThreadPool;
 use crate::sched::{OwnedRoute, TaskRoute};
 use crate::submit::{Accepted, Patience};
-use crate::sync::unwind::discard;
-use crate::task::job::{Detached, Job};
+use crate::sync::unwind::{Payload, discard};
+use crate::task::{Job, Outcome, Sink};
 use crate::wait::FutureTask;
 
 /// # Submitting futures (feature `async`)
@@ -149,6 +149,15 @@ impl ThreadPool {
             }
         }
         Ok(())
+    }
+}
+
+/// The sink of a future without a handle.
+struct Detached;
+
+impl Sink<()> for Detached {
+    fn settle(self, result: Result<(), Payload>) -> Outcome {
+        Outcome::of(result)
     }
 }
 

@@ -29,7 +29,7 @@ pub use self::error::GroupError;
 use self::state::{GroupState, Inner};
 use crate::pool::ThreadPool;
 use crate::sync::Mutex;
-use crate::task::unstarted::UnstartedList;
+use crate::task::UnstartedList;
 
 /// A group of tasks that can fail. Created by [`ThreadPool::group`]; shares the pool with other
 /// tasks.

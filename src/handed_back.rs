@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::sched::Shared;
-use crate::task::job::{Action, Job};
+use crate::task::{Action, Job};
 
 /// A task that was accepted, never started, and handed back by
 /// [`shutdown_now`](crate::ThreadPool::shutdown_now).

@@ -8,7 +8,7 @@ use crate::error::{Rejected, or_hand_back};
 use crate::pool::ThreadPool;
 use crate::sched::OwnedRoute;
 use crate::submit::{Patience, is_boxed};
-use crate::task::job::Job;
+use crate::task::Job;
 use crate::views::ViewHandle;
 
 /// One function that the workers of a pool call with many arguments. Created by

@@ -25,9 +25,7 @@ use crate::sched::OwnedRoute;
 use crate::sched::{Origin, Route, TaskRoute};
 use crate::submit::Accepted;
 use crate::sync::unwind::{Payload, discard};
-use crate::task::closure::Closure;
-use crate::task::expiry::Expiry;
-use crate::task::job::{AnyGroup, Job, Promise, Receiver, Run};
+use crate::task::{AnyGroup, Closure, Expiry, Job, Promise, Receiver, Run};
 use crate::wait::{Call, FutureTask, block_on};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),

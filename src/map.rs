@@ -23,8 +23,7 @@ use crate::pool::ThreadPool;
 use crate::sched::{Dependency, NO_LIMIT, context};
 use crate::submit::Patience;
 use crate::sync::cpu::cpus;
-use crate::task::attachment::Line;
-use crate::task::closure::Closure;
+use crate::task::{Closure, Line};
 
 /// The results of one function for many inputs, which the workers of a pool compute. Created by
 /// [`ThreadPool::map`] and [`ThreadPool::try_map`].

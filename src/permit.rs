@@ -12,8 +12,7 @@ use crate::futures::enqueue_detached;
 use crate::join_handle::{JoinHandle, or_refused};
 use crate::pool::ThreadPool;
 use crate::submit::Reservation;
-use crate::task::closure::Closure;
-use crate::task::job::Job;
+use crate::task::{Closure, Job};
 
 /// The acceptance of one task, which is submitted later. Returned by [`ThreadPool::ready`].
 ///

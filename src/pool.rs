@@ -10,8 +10,7 @@ use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::{JoinHandle, or_refused};
 use crate::sched::{OwnedRoute, Route, Shared};
 use crate::submit::{Accepted, Patience};
-use crate::task::closure::Closure;
-use crate::task::job::Job;
+use crate::task::{Closure, Job};
 use crate::views::ViewHandle;
 
 /// A self-sizing thread pool that is also a futures executor.
@@ -386,7 +385,7 @@ mod tests {
     use crate::queue::Kind;
     use crate::sync::cpu::cpus;
     use crate::sync::parker::Parker;
-    use crate::task::job::Job;
+    use crate::task::Job;
 
     /// The lowest index of a worker without a thread. Those with threads have lower ones.
     const FIRST: usize = 100;

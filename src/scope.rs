@@ -63,13 +63,10 @@ use crate::submit::{Accepted, Patience, is_boxed};
 use crate::sync::unwind::quietly;
 use crate::sync::unwind::{Contained, OnDrop, Payload, contain, discard};
 use crate::sync::{Mutex, thread_local};
-use crate::task::ViewId;
-use crate::task::attachment::Line;
-use crate::task::closure::Closure;
-use crate::task::job::{Job, Outcome, Promise, run_closure, settle};
 #[cfg(feature = "async")]
-use crate::task::unstarted::ScopedFuture;
-use crate::task::unstarted::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};
+use crate::task::ScopedFuture;
+use crate::task::{Closure, Job, Line, Outcome, Promise, ViewId, run_closure, settle};
+use crate::task::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};
 use crate::thread::PoolId;
 #[cfg(feature = "async")]
 use crate::wait::FutureTask;
@@ -889,9 +886,7 @@ mod tests {
     use super::{KEPT_LISTS, ThreadPool, keep_list, take_list};
     #[cfg(feature = "async")]
     use super::{Poll, contain, poll_fn, resume_unwind};
-    use crate::task::DEFAULT_VIEW;
-    use crate::task::job::Job;
-    use crate::task::unstarted::{Claim, Reporter};
+    use crate::task::{Claim, DEFAULT_VIEW, Job, Reporter};
 
     #[test]
     fn a_list_is_used_again_and_freed_in_the_end() {

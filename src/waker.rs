@@ -10,8 +10,7 @@ use std::task::{RawWaker, RawWakerVTable, Waker};
 
 use futures_task::WakerRef;
 
-use crate::task::future_cell::Wakeable;
-use crate::task::state::WakerDropped;
+use crate::task::{Wakeable, WakerDropped};
 
 /// Returns a waker for a poll. Its clones are counted.
 pub(crate) fn lend_waker<T: Wakeable>(task: &Arc<T>) -> WakerRef<'_> {

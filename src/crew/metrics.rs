@@ -17,8 +17,7 @@ use crossbeam_utils::CachePadded;
 use crate::stats::Stats;
 use crate::sync::probe::ThreadId;
 use crate::sync::{AtomicBool, Counter, Hint, Ordering};
-use crate::task::job::Outcome;
-use crate::task::unstarted::Entry;
+use crate::task::{Entry, Outcome};
 
 /// What is counted, in the order in which it is read: a later event before the one that it follows.
 /// So no event is counted without the one before it.

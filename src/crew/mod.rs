@@ -2,14 +2,21 @@
 //!
 //! Others use
 //!
-//! - `Counts`, the word of all workers: a change that others rely on returns a `MustLook` or
-//!   a `Search`;
+//! - `Counts`: the word of all workers.
+//! - `Snapshot`: that word at one moment.
+//! - `MustLook`, `Search`: what a change that others rely on returns, and what is owed then.
+//! - `MAX_WORKERS`, `MAX_SEARCHING`: the largest numbers that the word holds.
 //! - `IdleList`: a worker that rests publishes itself, a notifier claims the one with the lowest
-//!   index;
-//! - `Registry`, under its lock: threads, keys and indexes, and the wait until no thread is left;
-//! - `Sizes`: `core_size`, `max_size`, `keep_alive`, and the limit;
-//! - `WorkerMetrics` of each worker, `CallerMetrics` of other threads, and their `Sums`;
-//! - `Controller`, which says how many workers may run beside those that sleep.
+//!   index.
+//! - `Registry`, `RegistryState`: threads and indexes, and the wait until no thread is left.
+//! - `ThreadKey`: names a thread in the registry.
+//! - `Exit`: reports the exit of its thread when it is dropped.
+//! - `Sizes`: `core_size`, `max_size`, `keep_alive`, and the limit.
+//! - `check_sizes`, `check_reserves`: the errors of sizes that no pool can have.
+//! - `WorkerMetrics`, `CallerMetrics`: the counters of one worker, and of all other threads.
+//! - `Count`, `Sums`, `above_zero`: what is counted, its sums, and a difference of two of them.
+//! - `Controller`: says how many workers may run beside those that sleep.
+//! - `Measurement`, `Asleep`: what it is told.
 
 mod awake;
 mod counts;

@@ -6,7 +6,7 @@ use std::future::Future;
 use super::TaskGroup;
 use crate::error::{Rejected, or_hand_back};
 use crate::join_handle::{JoinHandle, or_refused};
-use crate::task::closure::Closure;
+use crate::task::Closure;
 use crate::wait::Call;
 
 /// # Submitting tasks with handles

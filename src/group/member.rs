@@ -9,7 +9,7 @@ use super::state::{Inner, TaskEnd};
 use crate::error::JoinError;
 use crate::sched::off_trampoline;
 use crate::sync::unwind::{Payload, discard};
-use crate::task::job::{Outcome, Promise, Run, Sink, settle};
+use crate::task::{Outcome, Promise, Run, Sink, settle};
 use crate::token::CancellationToken;
 
 /// A task's membership, and the promise of its handle, if it has one. Holds the task's slot:

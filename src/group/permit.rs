@@ -17,8 +17,7 @@ use crate::error::{Refusal, RejectReason, Rejected, or_hand_back};
 use crate::join_handle::{JoinHandle, or_refused};
 use crate::sched::may_block_own;
 use crate::submit::{Reservation, wait_for_grant};
-use crate::task::attachment::Line;
-use crate::task::closure::Closure;
+use crate::task::{Closure, Line};
 use crate::token::CancellationToken;
 use crate::wait::Call;
 

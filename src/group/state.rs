@@ -46,10 +46,7 @@ use crate::error::{JoinError, Refusal};
 use crate::sched::{OwnedRoute, PollWait, Route, TaskRoute, has_passed, off_trampoline};
 use crate::sync::Mutex;
 use crate::sync::unwind::{discard, quietly};
-use crate::task::attachment::Line;
-use crate::task::job::{AnyGroup, Job, Run};
-use crate::task::paged::Paged;
-use crate::task::unstarted::{TaskId, UnstartedList};
+use crate::task::{AnyGroup, Job, Line, Paged, Run, TaskId, UnstartedList};
 use crate::token::{CancellationToken, TokenOwner};
 use crate::views::ViewHandle;
 

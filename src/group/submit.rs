@@ -13,10 +13,7 @@ use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::wait_for;
 use crate::submit::{Accepted, Patience};
-use crate::task::attachment::Line;
-use crate::task::closure::Closure;
-use crate::task::job::Job;
-use crate::task::unstarted::Reporter;
+use crate::task::{Closure, Job, Line, Reporter};
 use crate::token::CancellationToken;
 use crate::wait::{Call, FutureTask};
 

@@ -10,7 +10,7 @@ use metrics::{gauge, histogram};
 use crate::builder::Builder;
 use crate::pool::ThreadPool;
 use crate::sync::unwind::Contained;
-use crate::task::attachment::Submission;
+use crate::task::Submission;
 
 const QUEUE_SECONDS: &str = "elastipool_queue_seconds";
 const RUN_SECONDS: &str = "elastipool_run_seconds";

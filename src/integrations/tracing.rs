@@ -6,7 +6,7 @@ use tracing::Span;
 
 use crate::builder::Builder;
 use crate::sync::unwind::Contained;
-use crate::task::attachment::Submission;
+use crate::task::Submission;
 
 impl Builder {
     /// Makes the submitter's span follow each task, and reports what happens to workers and tasks

@@ -8,7 +8,7 @@ use super::JoinHandle;
 use crate::sched::Origin;
 use crate::submit::cancel_task;
 use crate::sync::unwind::{OnDrop, quietly};
-use crate::task::job::Run;
+use crate::task::Run;
 
 /// Cancels a task from elsewhere. Returned by [`JoinHandle::abort_handle`].
 ///

@@ -19,7 +19,7 @@ use futures_core::stream::FusedStream;
 use super::JoinHandle;
 use crate::error::JoinError;
 use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
-use crate::task::numbered::Numbered;
+use crate::task::Numbered;
 use crate::thread::identity;
 
 /// By the order in which they were submitted or added.

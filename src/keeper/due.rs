@@ -12,7 +12,7 @@ use futures_channel::oneshot;
 use crate::crew::{Asleep, Controller};
 use crate::sync::parker::Parker;
 use crate::sync::{AtomicBool, Hint, Mutex, Ordering};
-use crate::task::job::AnyGroup;
+use crate::task::AnyGroup;
 
 /// The pause before the keeper looks again: at what may be over in a moment, such as a refusal, or
 /// a poll that has woken a future. Few polls last as long, and a thousand looks a second cost

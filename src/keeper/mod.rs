@@ -2,9 +2,14 @@
 //!
 //! What the jobs do stands in `sched` and `sizing`. Others use
 //!
-//! - `Keeper`: `ask` for a job at a time; its state under a lock, for the threads that do the jobs;
-//! - `Deadlines`: what expires at a certain time;
-//! - `Deferred`, `Stall` and `Sizing`: what the keeper saw when it last looked.
+//! - `Keeper`: is asked for a job at a time.
+//! - `KeeperJob`: the kinds of that.
+//! - `PAUSE`: after how long it looks again at what may be over in a moment.
+//! - `KeeperState`: what the threads know that do the jobs.
+//! - `UserCode`, `End`: what the helper runs, and what the end of the pool is sent to.
+//! - `Deadlines`: what expires at a certain time.
+//! - `Deferred`, `Stall`, `Progress`, `Sizing`, `SizingState`, `Previous`: what the keeper saw when it
+//!   last looked.
 
 mod due;
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::sched::TaskRoute;
 use crate::sync::unwind::contain;
-use crate::task::job::{Job, Withdrawal};
+use crate::task::{Job, Withdrawal};
 use crate::wait::FutureTask;
 use crate::{JoinHandle, Task, ThreadPool};
 

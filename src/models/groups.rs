@@ -9,8 +9,7 @@ use super::{
 };
 use crate::sched::{Dependency, wait_for};
 use crate::sync::Counter;
-use crate::task::job::{Job, Outcome};
-use crate::task::unstarted::{Reporter, UnstartedList};
+use crate::task::{Job, Outcome, Reporter, UnstartedList};
 use crate::token::CancellationToken;
 use crate::{GroupError, RejectReason, TaskGroup, ThreadPool};
 

@@ -7,11 +7,10 @@ use super::{
     Arc, AtomicBool, Configuration, Gate, Mutex, Ordering, Relaxed, counting, explore, explore_as,
     long, pair, thread, with_local_queues,
 };
-use crate::queue::local::Local;
-use crate::queue::{Kind, Queue};
+use crate::queue::{Kind, Local, Queue};
 use crate::sched::WorkerContext;
 use crate::sync::{REFUSE_NEXT, TASK_NANOS};
-use crate::task::job::Job;
+use crate::task::Job;
 use crate::{ThreadPool, worker_index};
 
 fn pool(core_size: usize, max_size: usize) -> ThreadPool {

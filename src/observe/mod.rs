@@ -2,8 +2,11 @@
 //!
 //! Others use
 //!
-//! - `Hooks`, the user's functions, and `Event`, what they are told;
-//! - `Observe`, what the pool tells of each task, to the `Tracker` of reports and to integrations.
+//! - `Hooks`: the user's functions.
+//! - `Watch`: when the keeper reports stalls, and to which hook.
+//! - `Event`: what a pool tells the subscriber of events.
+//! - `Observe`: what a pool tells of each task, to the tracker and to integrations.
+//! - `Tracker`: the records of a pool's tasks for reports.
 
 mod events;
 mod hooks;

@@ -12,7 +12,7 @@ use crate::report::Report;
 use crate::stats::Stats;
 use crate::sync::Mutex;
 use crate::sync::unwind::{Contained, discard};
-use crate::task::attachment::{Enter, Submission};
+use crate::task::{Enter, Submission};
 
 /// See the [module's documentation](self).
 pub(crate) trait Observe: Send + Sync {

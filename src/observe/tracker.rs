@@ -19,8 +19,7 @@ use crate::stats::Stats;
 use crate::sync::probe::{self, ThreadState};
 use crate::sync::unwind::OnDrop;
 use crate::sync::{Mutex, MutexGuard};
-use crate::task::attachment::{Enter, Submission};
-use crate::task::numbered::Numbered;
+use crate::task::{Enter, Numbered, Submission};
 use crate::thread::{PoolId, worker_index_of};
 
 /// See the [module's documentation](self).

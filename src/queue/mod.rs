@@ -26,6 +26,13 @@
 //!
 //! No thread blocks here. Workers that find all queues empty park on the idle list.
 //!
+//! Others use
+//!
+//! - `Queue`: the injectors and the list of local queues.
+//! - `Local`: a worker's local queues, as that worker sees them.
+//! - `Kind`: of new tasks or of woken futures; each has an injector, and a local queue per worker.
+//! - `is_turn_of_new`: whether a worker takes a new task first now.
+//!
 //! # The list of local queues
 //! Other workers walk the list of local queues without a lock. A worker's queues enter it with
 //! their first item, and stay: once the worker has left, the next new worker gets them. So a walk
@@ -59,14 +66,15 @@
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
 //! local queues are unbounded, and stealers can reach every task in them.
 
-pub(crate) mod local;
+mod local;
 mod pacing;
 pub(crate) mod ring;
+
+pub(crate) use local::{Local, is_turn_of_new};
 
 use std::iter;
 use std::sync::{Arc, OnceLock};
 
-use crate::queue::local::Local;
 use crate::queue::ring::{Steal, Stealer};
 #[cfg(elastipool_loom)]
 use crate::sync::channel;

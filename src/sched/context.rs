@@ -31,14 +31,11 @@ use std::sync::Arc;
 
 use crate::crew::{MustLook, Snapshot, ThreadKey, WorkerMetrics};
 use crate::flight::RunningMark;
-use crate::queue::Kind;
-use crate::queue::local::Local;
+use crate::queue::{Kind, Local};
 use crate::sched::shared::{Shared, TaskQueue};
 use crate::sync::thread_local;
 use crate::sync::unwind::discard;
-use crate::task::ViewId;
-use crate::task::job::{Job, Outcome, Run};
-use crate::task::unstarted::Entry;
+use crate::task::{Entry, Job, Outcome, Run, ViewId};
 use crate::thread::{Identity, PoolId, identity};
 use crate::views::ViewCore;
 

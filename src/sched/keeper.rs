@@ -34,7 +34,7 @@ use crate::sched::shared::Shared;
 use crate::sync::default_stack_size;
 use crate::sync::parker::Signal;
 use crate::sync::unwind::{discard, quietly};
-use crate::task::job::AnyGroup;
+use crate::task::AnyGroup;
 
 /// When a group is cancelled.
 type Deadline = (Instant, Weak<dyn AnyGroup>);

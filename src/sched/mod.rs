@@ -3,10 +3,25 @@
 //! The right to run (blocked workers, places) and the threads (starting, leaving) are parts of this
 //! room: both change the state of the whole pool. Others use
 //!
-//! - `Shared`, the state of a pool, and `Config`;
-//! - `Route`: where a task goes; `OwnedRoute`, `TaskRoute` and `Origin` keep that;
-//! - `wait_for`: blocks the calling thread until a future is ready, in a region if it is a worker;
-//! - `context.rs`: what the calling thread is to the pool, and what it runs;
+//! - `Shared`: the state of a pool.
+//! - `Config`: the settings that a pool keeps for its whole life.
+//! - `Growing`, `EAGER`, `enable_extra`: how the keeper takes part in growth.
+//! - `Bounded`: what a bounded queue needs.
+//! - `Route`: where a task goes.
+//! - `OwnedRoute`, `TaskRoute`, `Origin`: what keeps that: of a future, of a task, of a handle.
+//! - `Notifier`: who notifies a worker.
+//! - `wait_for`: blocks the calling thread until a future is ready, in a region if it is a worker.
+//! - `Dependency`, `NO_LIMIT`, `has_passed`: what such a wait depends on, and how long it may last.
+//! - `Region`, `OutsideOfRegion`: keeps the thread in a blocking region, or takes it out for a task.
+//! - `PollWait`, `may_block_own`: a wait that a poll begins.
+//! - `context`: what the calling thread is to a pool.
+//! - `Caller`: the answer.
+//! - `WorkerContext`: what a worker is doing, and what its tasks submit through.
+//! - `CallerMark`, `mark_caller`, `is_caller_of`, `caller_depth`: a thread that runs a task outside of
+//!   the workers.
+//! - `running_task`, `find_handle`: which pool the running task belongs to, and what keeps it open.
+//! - `Below`: the task that a worker runs a claimed one on top of.
+//! - `trampoline`, `off_trampoline`: defers what follows a task to the call below, or does not.
 //! - `relayed`: a future that threads of the pool wake.
 
 #![doc = include_str!("protocol.md")]

@@ -10,8 +10,7 @@ use crate::sched::context::{RegionKind, TaskMark, WorkerContext, enter_task};
 use crate::sched::region::OutsideOfRegion;
 use crate::sched::shared::Shared;
 use crate::sched::worker::enable_views;
-use crate::task::job::Job;
-use crate::task::{DEFAULT_VIEW, ViewId};
+use crate::task::{DEFAULT_VIEW, Job, ViewId};
 use crate::views::{Terms, ViewCore, ViewJob, ViewPool};
 
 impl Shared {

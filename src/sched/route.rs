@@ -7,10 +7,7 @@ use crate::flight::InFlight;
 use crate::sched::poll_wait::{PollWait, may_count};
 use crate::sched::shared::Shared;
 use crate::sync::unwind::{contain, discard};
-use crate::task::attachment::{Attachment, Line, Submission};
-use crate::task::expiry::Expiry;
-use crate::task::job::AnyGroup;
-use crate::task::{DEFAULT_VIEW, ViewId};
+use crate::task::{AnyGroup, Attachment, DEFAULT_VIEW, Expiry, Line, Submission, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
 

@@ -22,8 +22,7 @@ use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
 use crate::sync::unwind::{discard, text_of};
 use crate::sync::{AtomicUsize, Counter};
-use crate::task::job::{Job, Outcome};
-use crate::task::pending::Pending;
+use crate::task::{Job, Outcome, Pending};
 use crate::thread::PoolId;
 use crate::views::{Policy, ViewCore, ViewJob};
 

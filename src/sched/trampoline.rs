@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::sched::route::{OwnedRoute, Route};
 use crate::sync::thread_local;
-use crate::task::job::Job;
+use crate::task::Job;
 
 /// A deferred call with a task.
 type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));

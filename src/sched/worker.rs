@@ -21,8 +21,7 @@ use crate::sync::inherit::show_index;
 use crate::sync::parker::Parker;
 use crate::sync::unwind::discard;
 use crate::sync::{Mutex, at_thread_exit};
-use crate::task::DEFAULT_VIEW;
-use crate::task::job::{Job, Outcome};
+use crate::task::{DEFAULT_VIEW, Job, Outcome};
 use crate::thread::{begin_worker, set_identity};
 use crate::views::{Gate, ViewCore, ViewJob};
 

@@ -9,8 +9,7 @@ use crate::join_handle::JoinHandle;
 use crate::sched::TaskRoute;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
-use crate::task::attachment::Line;
-use crate::task::job::{Outcome, settle};
+use crate::task::{Line, Outcome, settle};
 
 /// # Futures that borrow (feature `async`)
 ///

@@ -13,8 +13,7 @@ use crate::sched::{
     CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
 };
 use crate::sync::unwind::discard;
-use crate::task::job::{Action, Job, Moment, Outcome, Run};
-use crate::task::unstarted::mark_cancelled;
+use crate::task::{Action, Job, Moment, Outcome, Run, mark_cancelled};
 
 /// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in
 /// turn. A worker drops those beyond. Each level takes a few hundred bytes of the stack, and more

@@ -17,7 +17,15 @@
 //!
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
 //! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
-//! that was accepted before is queued by [`Route::requeue`].
+//! that was accepted before is queued by [`Route::requeue`]. Others use these methods, and
+//!
+//! - `Accepted`: a task that was accepted and is not enqueued yet.
+//! - `Reservation`: that, before there is a task.
+//! - `Patience`: what a submission does to have its task accepted.
+//! - `wait_for_grant`: waits for a permit or a slot.
+//! - `bounded`: what a pool needs for a bounded queue.
+//! - `is_boxed`: whether a task of this type is boxed.
+//! - `cancel_task`: cancels a handle's task, and drops it if no thread runs it.
 //!
 //! A submission runs this code of the user on its own thread, under no lock:
 //!
@@ -45,9 +53,7 @@ use crate::sched::{
     Bounded, Dependency, Route, TaskRoute, WorkerContext, context, trampoline, wait_for,
 };
 use crate::sync::{Ordering, fence};
-use crate::task::attachment::Line;
-use crate::task::job::Job;
-use crate::task::unstarted::{Reporter, TaskId, UnstartedList};
+use crate::task::{Job, Line, Reporter, TaskId, UnstartedList};
 
 /// What a submission does to have its task accepted.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ use crate::error::Refusal;
 use crate::flight::Waits;
 use crate::sched::{OwnedRoute, Route, Shared, context, may_block_own, relayed};
 use crate::submit::{Accepted, Patience};
-use crate::task::attachment::Line;
+use crate::task::Line;
 
 /// See the [module's documentation](self). Dropping it reverts the acceptance.
 pub(crate) struct Reservation {

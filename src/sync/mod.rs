@@ -4,7 +4,25 @@
 //! same models.
 //!
 //! Locks do not poison. No user code runs under one (law 6), and a panic in the crate's own code
-//! leaves the data under a lock valid.
+//! leaves the data under a lock valid. Others use
+//!
+//! - `AtomicBool`, `AtomicU32`, `AtomicUsize`, `Ordering`, `fence`: atomics.
+//! - `latest`: reads an atomic that no other thread has access to any more.
+//! - `Mutex`, `MutexGuard`, `RwLock`, `Condvar`: locks without poison.
+//! - `UnsafeCell`: a cell of which a model checks that one thread at a time uses it.
+//! - `Counter`, `Hint`: a number and a flag that order nothing, so models do not explore them.
+//! - `start_thread`, `default_stack_size`, `at_thread_exit`, `ThreadHandle`, `thread_local`,
+//!   `yield_now`: threads.
+//! - `parker`: blocks the calling thread until a notification or a deadline.
+//! - `returning`: the workers at the end of a blocking region that wait to run again.
+//! - `spin`: evaluates a condition for a moment, before a thread parks.
+//! - `unwind`: contains the panics of user code.
+//! - `cpu`: how many CPUs the process may use.
+//! - `inherit`: what the threads of a pool have from the thread that builds it.
+//! - `probe`: whether another thread sleeps, what for, and its CPU time.
+//! - `channel`: the stand-in for crossbeam's channel, in models only.
+//! - `IS_DUE`, `SHORT_INTERVAL`, `STARTS_KEEPER`, `TASK_NANOS`, `register_wait`: what a model
+//!   decides in place of time.
 
 pub(crate) mod cpu;
 pub(crate) mod inherit;

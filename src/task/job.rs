@@ -282,17 +282,6 @@ pub(crate) trait Sink<R>: Send + 'static {
     }
 }
 
-/// The sink of a future without a handle.
-#[cfg(feature = "async")]
-pub(crate) struct Detached;
-
-#[cfg(feature = "async")]
-impl Sink<()> for Detached {
-    fn settle(self, result: Result<(), Payload>) -> Outcome {
-        Outcome::of(result)
-    }
-}
-
 /// The promise of a handle.
 impl<R: Send + 'static> Sink<R> for Promise<R> {
     fn settle(self, result: Result<R, Payload>) -> Outcome {

@@ -1,5 +1,30 @@
 //! What is queued: the job (a task without its type), the storage of its closure or future, and the
-//! lists of unstarted tasks and pending futures.
+//! lists of unstarted tasks and pending futures. Others use
+//!
+//! - `Job`: a task without its type.
+//! - `Run`: a task that its job, its handle and its wakers share.
+//! - `Outcome`: how a run has ended.
+//! - `Action`, `Moment`, `Begin`: what a thread does with a task that it has got, and how it got it.
+//! - `Withdrawal`: what follows a try to withdraw a task.
+//! - `Closure`, `run_closure`: the storage of a closure, and a run of one that has no handle.
+//! - `Promise`, `Receiver`, `settle`: the ends of the channel to a handle, and what sends a result.
+//! - `Sink`: what receives the output of a task.
+//! - `AnyGroup`: a group, without the type of its errors.
+//! - `Expiry`: when a task expires.
+//! - `Line`, `Submission`: the line that submits a task, and what observers are told of it.
+//! - `Attachment`, `Enter`: what observers keep beside a task, and one part of that.
+//! - `FutureCell`, `Header`: a future with its state.
+//! - `Taken`, `FutureOwner`, `Left`, `TransitionToIdle`: what a transition of that state leaves to do.
+//! - `Wakeable`, `WakerDropped`: a cell as its wakers know it.
+//! - `Pending`, `PendingKey`: the pending futures of a pool.
+//! - `UnstartedList`, `TaskId`: the list of unstarted tasks of a scope or group.
+//! - `Claim`, `Entry`: what a claim of a task on that list finds, and where its entry in a queue is.
+//! - `Reporter`: what reports the end of a task on that list.
+//! - `ScopeRecord`, `ScopeWait`, `ScopedFuture`: how a scope's tasks have ended, and a wait for them.
+//! - `mark_cancelled`: cancels futures, for workers to drop them.
+//! - `Numbered`, `Paged`: tables whose keys are numbers in order.
+//! - `KEPT_TASKS`: for how many tasks an empty list keeps memory.
+//! - `ViewId`, `DEFAULT_VIEW`: names a view.
 //!
 //! # What an accepted task holds
 //! Each one is in flight, and has been told to the observers, as queued. Its deadline and
@@ -21,16 +46,35 @@
 //! for queued, and a shutdown makes them forget these: `forget_queued`), and the metrics (the time
 //! in the queue begins with the submission).
 
-pub(crate) mod attachment;
-pub(crate) mod closure;
-pub(crate) mod expiry;
-pub(crate) mod future_cell;
-pub(crate) mod job;
-pub(crate) mod numbered;
-pub(crate) mod paged;
-pub(crate) mod pending;
-pub(crate) mod state;
-pub(crate) mod unstarted;
+mod attachment;
+mod closure;
+mod expiry;
+mod future_cell;
+mod job;
+mod numbered;
+mod paged;
+mod pending;
+mod state;
+mod unstarted;
+
+#[cfg(feature = "async")]
+pub(crate) use self::{state::WakerDropped, unstarted::ScopedFuture};
+pub(crate) use attachment::{Attachment, Enter, Line, Submission};
+pub(crate) use closure::Closure;
+pub(crate) use expiry::Expiry;
+pub(crate) use future_cell::{FutureCell, Wakeable};
+pub(crate) use job::{
+    Action, AnyGroup, Begin, Job, Moment, Outcome, Promise, Receiver, Run, Sink, Withdrawal,
+    run_closure, settle,
+};
+pub(crate) use numbered::Numbered;
+pub(crate) use paged::Paged;
+pub(crate) use pending::{Pending, PendingKey};
+pub(crate) use state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
+pub(crate) use unstarted::{
+    Claim, Entry, KEPT_TASKS, Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList,
+    mark_cancelled,
+};
 
 /// Identifies a view of a pool: its number in the order of the views, from 1. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

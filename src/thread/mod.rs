@@ -2,8 +2,10 @@
 //!
 //! What needs more than a thread's identity stands in `sched/context.rs`. Others use
 //!
-//! - `identity`, `set_identity`: which worker of which pool (`PoolId`) the thread is;
-//! - `begin_worker`, `nest`, `may_nest`: whether an awaited task may run on its stack;
+//! - `Identity`, `identity`, `set_identity`: which worker of which pool the thread is.
+//! - `PoolId`: names a pool.
+//! - `worker_index_of`, `is_own_thread`: whether it is a worker, or keeper or helper, of this pool.
+//! - `begin_worker`, `nest`, `may_nest`: whether an awaited task may run on its stack.
 //! - `inside_executor`, `outside_of_executor`: whether executors of the `futures` crate run in it.
 
 use std::cell::{Cell, RefCell};

@@ -2,8 +2,13 @@
 //!
 //! Others use
 //!
-//! - `Policy`: push, take, and the places of workers, under one lock;
-//! - `ViewCore`: what the handles and tasks of a view share; `ViewHandle` keeps its reserve.
+//! - `Policy`: push, take, and the places of workers, under one lock.
+//! - `Terms`: what a view asks for.
+//! - `Gate`: through what workers take the tasks of the default view.
+//! - `ViewCore`: what the handles and tasks of a view share.
+//! - `ViewHandle`: keeps a view's reserve too.
+//! - `ViewJob`: a job, and the view that it belongs to.
+//! - `ViewPool`: the pool as its views see it.
 
 #![doc = include_str!("protocol.md")]
 

@@ -19,13 +19,11 @@ use std::time::Duration;
 use crate::crew::{MustLook, Sizes, check_reserves};
 use crate::error::BuildError;
 use crate::priority::Priority;
-use crate::queue::local::is_turn_of_new;
+use crate::queue::is_turn_of_new;
 use crate::sync::parker::Parker;
 use crate::sync::returning::{ReturnQueue, wait_until_released};
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
-use crate::task::numbered::Numbered;
-use crate::task::unstarted::KEPT_TASKS;
-use crate::task::{DEFAULT_VIEW, ViewId};
+use crate::task::{DEFAULT_VIEW, KEPT_TASKS, Numbered, ViewId};
 
 /// One for each priority.
 type Levels<T> = [T; Priority::Low as usize + 1];

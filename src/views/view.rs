@@ -8,8 +8,7 @@ use crate::crew::{CallerMetrics, Sums};
 use crate::flight::InFlight;
 use crate::stats::Stats;
 use crate::sync::{Counter, Hint};
-use crate::task::ViewId;
-use crate::task::job::{Job, Outcome};
+use crate::task::{Job, Outcome, ViewId};
 
 /// The pool as its views see it: it uses this module, and not the reverse.
 pub(crate) trait ViewPool: Send + Sync {

@@ -16,8 +16,9 @@ use crate::sched::{
     Below, CallerMark, Origin, OutsideOfRegion, Route, WorkerContext, context, is_caller_of,
     mark_caller, off_trampoline,
 };
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run};
-use crate::task::unstarted::{Claim, Entry, ScopeRecord, TaskId, UnstartedList};
+use crate::task::{
+    Action, Begin, Claim, Entry, Job, Moment, Outcome, Run, ScopeRecord, TaskId, UnstartedList,
+};
 use crate::thread::{may_nest, nest, outside_of_executor};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.

@@ -28,12 +28,10 @@ use crate::sched::{Dependency, NO_LIMIT, TaskRoute, mark_caller, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
-use crate::task::attachment::Attachment;
-use crate::task::closure::Closure;
-use crate::task::future_cell::{FutureCell, Wakeable};
-use crate::task::job::{Action, Begin, Job, Moment, Outcome, Run, Sink, Withdrawal};
-use crate::task::pending::PendingKey;
-use crate::task::state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
+use crate::task::{
+    Action, Attachment, Begin, Closure, FutureCell, FutureOwner, Header, Job, Left, Moment,
+    Outcome, PendingKey, Run, Sink, Taken, TransitionToIdle, Wakeable, Withdrawal,
+};
 use crate::thread::inside_executor;
 #[cfg(feature = "async")]
 use crate::waker::lend_waker;

@@ -3,10 +3,11 @@
 //!
 //! Others use
 //!
-//! - `FutureTask` and `Call`: the task of a future, and of a closure with a handle;
-//! - `enable_wrapping`: called by what makes closures without a handle expire, or observes them;
-//! - `run_awaited_task`, and its forms for scopes and groups: runs what the calling thread waits
-//!   for;
+//! - `FutureTask`, `Call`: the task of a future, and a closure with a handle as such a future.
+//! - `enable_wrapping`: called by what makes closures without a handle expire, or observes them.
+//! - `run_awaited_task`, `run_awaited_group`, `run_awaited_scope`, `run_awaited_scoped_task`: run what
+//!   the calling thread waits for.
+//! - `is_own_task`: whether the calling thread runs or drops this very task.
 //! - `block_on`: drives a future to its end.
 
 mod awaited;

@@ -28,8 +28,8 @@ usage: cargo xtask COMMAND
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
                       test or model fails each time (those whose title contains TEXT; default: all)
   names               see that a type is defined once, and that comments and mutants name what exists
-  rooms [ROOM ...]    see that each folder of src knows only those below it (and list what others
-                      use of these)
+  rooms [ROOM ...]    see that each folder of src knows only those below it, and that its mod.rs
+                      lists its doors (and print these doors, with their users)
   examples            see that the documentation of each public item has an example, and that
                       names of other crates lead to ours
   weight [--update]   see that small programs with a pool do not grow (--update: write what they weigh now)

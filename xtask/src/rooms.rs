@@ -1,13 +1,16 @@
 //! Checks that the folders of `src` are rooms: each file names only its own room and those below
 //! it, the public modules name the scheduler by its doors only, and no circle is among these.
-//! Methods stand in the room of their type. Prints how large each room's interface is, and of the
-//! rooms that are named what others use.
+//! Methods stand in the room of their type. A room's documentation lists its doors: each name that
+//! others use of it, and no other. Prints how large each room's interface is, and of the rooms that
+//! are named their doors, with who uses them.
 //!
 //! Reads the paths of the code as text, in a `use` or inline, without comments, unit tests and
-//! models. A method is called without its room's name. So it is of the interface if a file of
-//! another room calls one of its name, and no other room has one of that name.
+//! models. What follows the room in a path is a door. A method is called without its room's name. So
+//! it is of the interface if a file of another room calls one of its name, and no other room has one
+//! of that name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::names::{is_test, sources, types};
@@ -92,7 +95,8 @@ pub(crate) fn run(shown: &[String]) -> bool {
                 (None, None) => fault("import it from the module that defines it"),
             }
             if let Some(room) = ROOMS.iter().find(|room| **room == to) {
-                let users = interfaces.entry(room).or_default().entry(rest.to_owned());
+                let door = rest.split("::").next().unwrap_or(rest);
+                let users = interfaces.entry(room).or_default().entry(door.to_owned());
                 users.or_default().insert(from);
             }
         }
@@ -103,16 +107,50 @@ pub(crate) fn run(shown: &[String]) -> bool {
     faults.extend(extensions(&files));
     faults.extend(circle(&above).map(|circle| format!("a circle: {}", circle.join(" -> "))));
     add_methods(&files, &mut interfaces);
+    let count: usize = interfaces.values().map(BTreeMap::len).sum();
     for room in ROOMS {
-        let interface = interfaces.remove(room).unwrap_or_default();
+        let mut interface = interfaces.remove(room).unwrap_or_default();
+        let is_shown = shown.iter().any(|name| name == room);
         println!("{room}: others use {}", interface.len());
-        for (item, users) in interface.iter().filter(|_| shown.iter().any(|name| name == room)) {
-            println!("    {item} ({})", Vec::from_iter(users.iter().copied()).join(", "));
+        let show = |item: &str, users: BTreeSet<&str>| {
+            format!("{item} ({})", Vec::from_iter(users).join(", "))
+        };
+        let doors = doors(&folder.join(room));
+        for (names, sentence) in doors.iter().flatten() {
+            let used = names.iter().filter_map(|name| {
+                let users = interface.remove(name);
+                if users.is_none() {
+                    faults.push(format!("src/{room}/mod.rs lists {name}: no other uses it"));
+                }
+                Some(show(name, users?))
+            });
+            let used = Vec::from_iter(used).join(", ");
+            _ = is_shown.then(|| println!("    {used}: {sentence}"));
+        }
+        for (item, users) in interface {
+            if doors.is_some() && !item.starts_with('.') {
+                faults.push(format!("src/{room}/mod.rs does not list {item}"));
+            }
+            _ = is_shown.then(|| println!("    {}", show(&item, users)));
         }
     }
     faults.iter().for_each(|fault| eprintln!("{fault}"));
-    println!("{} files, {} faults", files.len(), faults.len());
+    println!("{count} in all; {} files, {} faults", files.len(), faults.len());
     faults.is_empty()
+}
+
+/// The doors that a room's documentation lists, by one line ``- `name`, `other`: sentence.`` for
+/// those that go together. `None`: the room has no folder.
+fn doors(room: &Path) -> Option<Vec<(Vec<String>, String)>> {
+    let text = fs::read_to_string(room.join("mod.rs")).ok()?;
+    let lines = text.lines().map_while(|line| line.strip_prefix("//!"));
+    let text = Vec::from_iter(lines).join("\n");
+    let items = text.split("\n\n").flat_map(|paragraph| paragraph.split(" - `").skip(1));
+    let doors = items.filter_map(|item| item.split_once("`: ")).map(|(names, sentence)| {
+        let names = names.split(',').map(|name| name.trim().trim_matches('`').to_owned());
+        (names.collect(), Vec::from_iter(sentence.split_whitespace()).join(" "))
+    });
+    Some(doors.collect())
 }
 
 /// The faults of methods that stand outside of their type's room.

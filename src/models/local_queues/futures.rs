@@ -11,7 +11,7 @@ use crate::blocking;
 use crate::queue::Kind;
 use crate::sched::WorkerContext;
 use crate::sync::{STARTS_KEEPER, TASK_NANOS};
-use crate::task::job::{Action, Begin, Job, Outcome, Run, Withdrawal};
+use crate::task::{Action, Begin, Job, Outcome, Run, Withdrawal};
 
 /// Spawns a future that runs `task` once `ready` is set and it is woken. Waits for its first
 /// poll.

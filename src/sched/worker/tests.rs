@@ -7,7 +7,7 @@ use crate::queue::Kind;
 use crate::sched::shared::Shared;
 use crate::sync::Mutex;
 use crate::sync::cpu::cpus;
-use crate::task::job::Job;
+use crate::task::Job;
 
 /// A worker that is counted, without a thread.
 fn worker(shared: &Arc<Shared>) -> Worker {

@@ -7,7 +7,7 @@ use crate::crew::Search;
 #[cfg(feature = "async")]
 use crate::queue::Kind;
 #[cfg(feature = "async")]
-use crate::task::job::Job;
+use crate::task::Job;
 use crate::{Growth, ThreadPool};
 
 #[cfg(feature = "async")]
