@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::handed_back::Task;
 use crate::pool::ThreadPool;
 use crate::report::Report;
-use crate::sched::{Caller, Route, context, relayed};
+use crate::sched::{Caller, Route, relayed};
 use crate::stats::Stats;
 use crate::sync::unwind::quietly;
 use crate::task::{Action, Withdrawal};
@@ -260,13 +260,13 @@ impl ThreadPool {
     /// ```
     pub async fn terminated(&self) {
         let shared = self.shared();
-        if context::caller(shared) != Caller::Outside {
+        if Caller::of(shared) != Caller::Outside {
             return self.panic_unless_unwinding("terminated");
         }
         if let Some(end) = poll_fn(|context| shared.poll_begin_end_wait(context)).await {
             // It is sent before the sender is dropped.
             let _ = end.await;
-            shared.registry.wait_gone(context::caller(shared).leaving(), None);
+            shared.registry.wait_gone(Caller::of(shared).leaving(), None);
         }
     }
 
@@ -346,7 +346,7 @@ impl ThreadPool {
 
     fn shut_down(self, deadline: Option<Instant>) -> bool {
         let shared = Arc::clone(self.shared());
-        let leaving = context::caller(&shared).leaving();
+        let leaving = Caller::of(&shared).leaving();
         drop(self);
         // A worker in its stop hook waits for the other threads only. They end when no work is
         // left, so it need not wait for quiet.
@@ -364,7 +364,7 @@ impl ThreadPool {
 
     /// Whether the caller belongs to the pool, so that its wait for the pool would wait for itself.
     fn would_wait_for_caller(&self, stop_hook_may: bool) -> bool {
-        match context::caller(self.shared()) {
+        match Caller::of(self.shared()) {
             Caller::Outside => false,
             Caller::Busy => true,
             // Without an index the worker is past its stop hook, in the destructor of a

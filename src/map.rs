@@ -20,7 +20,7 @@ use crate::handler::Function;
 use crate::join_handle::JoinHandle;
 use crate::join_handle::set::{Handles, ToPoll};
 use crate::pool::ThreadPool;
-use crate::sched::{Dependency, NO_LIMIT, context};
+use crate::sched::{Dependency, NO_LIMIT, WorkerContext};
 use crate::submit::Patience;
 use crate::sync::cpu::cpus;
 use crate::task::{Closure, Line};
@@ -267,7 +267,7 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Map<I, R> {
     /// has run the newest call: then it drops them.
     fn limit(&self) -> usize {
         let most = self.most_in_flight();
-        let worker = context::current(self.pool.shared());
+        let worker = WorkerContext::current(self.pool.shared());
         let is_behind = worker.is_some_and(|worker| worker.local_len() / 2 >= most);
         if is_behind { 1 } else { most }
     }

@@ -65,12 +65,12 @@ use crate::sync::unwind::{Contained, OnDrop, Payload, contain, discard};
 use crate::sync::{Mutex, thread_local};
 #[cfg(feature = "async")]
 use crate::task::ScopedFuture;
-use crate::task::{Closure, Job, Line, Outcome, Promise, ViewId, run_closure, settle};
+use crate::task::{Closure, Job, Line, Outcome, Promise, ViewId, settle};
 use crate::task::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};
 use crate::thread::PoolId;
 #[cfg(feature = "async")]
 use crate::wait::FutureTask;
-use crate::wait::{run_awaited_scope, run_awaited_scoped_task};
+use crate::wait::{run_awaited_scoped_task, run_awaited_tasks};
 
 /// Where the entries of a list's tasks are queued.
 type ScopeQueue = (PoolId, ViewId);
@@ -307,8 +307,8 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
-        let ScopeRecord { panic, lost } =
-            run_awaited_scope(self.route(), &tasks).unwrap_or_else(|| wait(&tasks, self.route()));
+        let ScopeRecord { panic, lost } = run_awaited_tasks(self.route(), &tasks, true, || true)
+            .unwrap_or_else(|| wait(&tasks, self.route()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {
@@ -606,6 +606,11 @@ impl<'scope> Scope<'scope, '_> {
     ) -> ScopedJoinHandle<'scope, R> {
         ScopedJoinHandle { handle, id, pool: self.pool, tasks: self.tasks }
     }
+}
+
+/// Runs a closure without a handle.
+fn run_closure(closure: impl FnOnce()) -> Outcome {
+    Outcome::of(contain(closure))
 }
 
 /// Returns what runs a closure and delivers its result.

@@ -5,7 +5,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, Weak};
 
 use crate::pool::{Handle, ThreadPool};
-use crate::sched::{find_handle, running_task};
+use crate::sched::running_handle;
 use crate::sync::unwind::discard;
 use crate::view::View;
 use crate::views::ViewHandle;
@@ -114,12 +114,10 @@ impl ThreadPool {
     /// ```
     #[doc(alias("current_thread", "try_current", "handle"))]
     pub fn current() -> Option<WeakThreadPool> {
-        let task = running_task()?;
-        let handle = find_handle(task.pool)?.downcast::<Handle>().ok()?;
-        let weak = WeakThreadPool {
-            handle: Arc::downgrade(&handle),
-            view: task.view.map(ViewHandle::new),
-        };
+        let (handle, view) = running_handle()?;
+        let handle = handle.downcast::<Handle>().ok()?;
+        let view = view.map(ViewHandle::new);
+        let weak = WeakThreadPool { handle: Arc::downgrade(&handle), view };
         // If it has become the last one, this closes the pool, which may run user code.
         discard(handle);
         Some(weak)

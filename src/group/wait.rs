@@ -13,7 +13,7 @@ use super::inside::is_inside;
 use super::state::{GroupState, Inner, Quiet};
 use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
 use crate::token::CancellationToken;
-use crate::wait::run_awaited_group;
+use crate::wait::run_awaited_tasks;
 
 /// # Waiting and cancelling
 impl<E: Send + 'static> TaskGroup<E> {
@@ -192,7 +192,7 @@ impl<E: Send + 'static> TaskGroup<E> {
                 return Some(errors);
             }
             let depends = || !quiet.is_over() && !has_passed(deadline);
-            run_awaited_group(self.inner.route(), &self.inner.unstarted, depends);
+            run_awaited_tasks(self.inner.route(), &self.inner.unstarted, false, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())
     }

@@ -89,7 +89,7 @@ impl Keeper {
     pub(crate) fn ask(&self, job: KeeperJob, at: Instant) {
         // A model without a keeper has no time that passes.
         #[cfg(elastipool_loom)]
-        if !crate::sync::STARTS_KEEPER.get() {
+        if !crate::sync::models::STARTS_KEEPER.get() {
             return;
         }
         let mut state = self.state.lock();

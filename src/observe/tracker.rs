@@ -20,7 +20,7 @@ use crate::sync::probe::{self, ThreadState};
 use crate::sync::unwind::OnDrop;
 use crate::sync::{Mutex, MutexGuard};
 use crate::task::{Enter, Numbered, Submission};
-use crate::thread::{PoolId, worker_index_of};
+use crate::thread::{PoolId, identity};
 
 /// See the [module's documentation](self).
 pub(crate) struct Tracker {
@@ -246,7 +246,9 @@ impl Enter for Tracked {
         let running = Running {
             number: self.number,
             record,
-            worker: worker_index_of(self.tracker.pool),
+            worker: identity()
+                .filter(|own| own.pool == self.tracker.pool)
+                .and_then(|own| own.index),
             thread: current.id(),
             name: current.name().map(str::to_owned),
             used_before: probed.cpu_nanos(),

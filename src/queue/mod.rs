@@ -77,7 +77,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::queue::ring::{Steal, Stealer};
 #[cfg(elastipool_loom)]
-use crate::sync::channel;
+use crate::sync::models::channel;
 use crate::sync::{Counter, Hint, Mutex, RwLock, yield_now};
 #[cfg(not(elastipool_loom))]
 use crossbeam_channel as channel;

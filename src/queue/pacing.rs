@@ -78,7 +78,7 @@ impl Pacing {
         // In a model mostly no check comes: it would find the tasks that a lost notification leaves
         // behind.
         #[cfg(elastipool_loom)]
-        return crate::sync::SHORT_INTERVAL.get().unwrap_or(usize::MAX);
+        return crate::sync::models::SHORT_INTERVAL.get().unwrap_or(usize::MAX);
         #[cfg(not(elastipool_loom))]
         return MAX_INTERVAL.min((PERIOD_NANOS / self.task_nanos.get().max(1)) as usize);
     }
@@ -101,7 +101,7 @@ impl Pacing {
     fn task_nanos(&self) -> u32 {
         // A model has no clock.
         #[cfg(elastipool_loom)]
-        return crate::sync::TASK_NANOS.get();
+        return crate::sync::models::TASK_NANOS.get();
         #[cfg(not(elastipool_loom))]
         return self.task_nanos.get();
     }

@@ -98,6 +98,17 @@ pub(crate) enum Caller {
 }
 
 impl Caller {
+    /// Returns what the calling thread is to the pool.
+    pub(crate) fn of(shared: &Arc<Shared>) -> Self {
+        match identity() {
+            _ if is_caller_of(shared) => Caller::Busy,
+            Some(Identity { pool, leaving, .. }) if pool == shared.id() => {
+                leaving.map_or(Caller::Busy, Caller::Leaving)
+            }
+            _ => Caller::Outside,
+        }
+    }
+
     /// Returns the key of the calling thread, if it is one of the pool's that must not wait for
     /// itself.
     pub(crate) fn leaving(self) -> Option<ThreadKey> {
@@ -105,17 +116,6 @@ impl Caller {
             Caller::Leaving(key) => Some(key),
             Caller::Outside | Caller::Busy => None,
         }
-    }
-}
-
-/// Returns what the calling thread is to the pool.
-pub(crate) fn caller(shared: &Arc<Shared>) -> Caller {
-    match identity() {
-        _ if is_caller_of(shared) => Caller::Busy,
-        Some(Identity { pool, leaving, .. }) if pool == shared.id() => {
-            leaving.map_or(Caller::Busy, Caller::Leaving)
-        }
-        _ => Caller::Outside,
     }
 }
 
@@ -130,22 +130,20 @@ pub(crate) fn caller_depth() -> usize {
     with_thread(|thread| thread.caller_of.borrow().len()).unwrap_or(0)
 }
 
-/// Marks the calling thread as the caller of a task of this pool and view, which runs, until the
-/// guard is dropped.
-pub(crate) fn mark_caller<'a>(
-    shared: &'a Shared,
-    view: Option<&'a Arc<ViewCore>>,
-) -> CallerMark<'a> {
-    // Once the thread-locals are destroyed, no later call can look for the mark.
-    let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
-    let running = RunningMark::begin(shared.running_of(view));
-    CallerMark { _task: enter_task(shared, view), _running: running }
-}
-
-/// See [`mark_caller`].
+/// Marks the calling thread as the caller of a task of this pool and view, which runs, until this
+/// is dropped.
 pub(crate) struct CallerMark<'a> {
     _task: Option<TaskMark>,
     _running: RunningMark<'a>,
+}
+
+impl<'a> CallerMark<'a> {
+    pub(crate) fn begin(shared: &'a Shared, view: Option<&'a Arc<ViewCore>>) -> Self {
+        // Once the thread-locals are destroyed, no later call can look for the mark.
+        let _ = with_thread(|thread| thread.caller_of.borrow_mut().push(shared.id()));
+        let running = RunningMark::begin(shared.running_of(view));
+        CallerMark { _task: enter_task(shared, view), _running: running }
+    }
 }
 
 impl Drop for CallerMark<'_> {
@@ -184,25 +182,25 @@ impl Drop for TaskMark {
     }
 }
 
-/// Returns to which pool and view the task belongs that the calling thread runs. A hook of a worker
-/// or of the keeper belongs to the default view. `None` outside of the pools.
-pub(crate) fn running_task() -> Option<RunningTask> {
-    let task = with_thread(|thread| thread.task.borrow().clone()).flatten();
-    let worker = || identity().map(|identity| RunningTask { pool: identity.pool, view: None });
-    task.or_else(worker)
-}
+/// What keeps a pool open, and a view of the pool.
+type HandleAndView = (Arc<dyn Any + Send + Sync>, Option<Arc<ViewCore>>);
 
-/// Returns what keeps a pool open, while it exists.
-pub(crate) fn find_handle(pool: PoolId) -> Option<Arc<dyn Any + Send + Sync>> {
+/// Returns what keeps the pool open, while it exists, that the running task belongs to, and the
+/// task's view. A hook of a worker or of the keeper belongs to the default view. `None` outside of
+/// the pools.
+pub(crate) fn running_handle() -> Option<HandleAndView> {
+    let task = with_thread(|thread| thread.task.borrow().clone()).flatten();
+    let hook = || identity().map(|identity| RunningTask { pool: identity.pool, view: None });
+    let RunningTask { pool, view } = task.or_else(hook)?;
     // A worker does not lock the table of all pools.
     if let Some(worker) = worker().filter(|worker| worker.shared.id() == pool) {
-        return worker.shared.handle.upgrade();
+        return Some((worker.shared.handle.upgrade()?, view));
     }
     let shared = Shared::find(pool)?;
     let handle = shared.handle.upgrade();
     // It may be the last reference.
     discard(shared);
-    handle
+    Some((handle?, view))
 }
 
 /// Makes this the calling thread's worker, or makes it none. Returns the one before for the caller
@@ -249,18 +247,6 @@ pub(crate) fn worker() -> Option<Rc<WorkerContext>> {
     with_thread(|thread| thread.worker.borrow().clone()).flatten()
 }
 
-/// Returns the calling worker's context, if it is a worker of this pool that runs tasks.
-#[inline]
-pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<WorkerContext>> {
-    worker().filter(|worker| Arc::ptr_eq(&worker.shared, shared) && worker.runs_tasks.get())
-}
-
-/// Returns the calling worker's context, if it is a worker of the pool with this
-/// [identity](Shared::id) that runs tasks.
-pub(crate) fn of_worker(pool: PoolId) -> Option<Rc<WorkerContext>> {
-    worker().filter(|worker| worker.shared.id() == pool && worker.runs_tasks.get())
-}
-
 /// Whether the calling thread runs tasks of the pool, or its start hook, as one of its workers.
 pub(super) fn works_for(pool: PoolId) -> bool {
     worker().is_some_and(|worker| worker.shared.id() == pool)
@@ -297,6 +283,18 @@ pub(crate) struct WorkerContext {
 }
 
 impl WorkerContext {
+    /// Returns the calling worker's context, if it is a worker of this pool that runs tasks.
+    #[inline]
+    pub(crate) fn current(shared: &Arc<Shared>) -> Option<Rc<Self>> {
+        worker().filter(|worker| Arc::ptr_eq(&worker.shared, shared) && worker.runs_tasks.get())
+    }
+
+    /// Returns the calling worker's context, if it is a worker of the pool with this
+    /// [identity](Shared::id) that runs tasks.
+    pub(crate) fn of_pool(pool: PoolId) -> Option<Rc<Self>> {
+        worker().filter(|worker| worker.shared.id() == pool && worker.runs_tasks.get())
+    }
+
     pub(crate) fn new(shared: &Arc<Shared>, metrics: Arc<WorkerMetrics>) -> Rc<Self> {
         let local = shared.config.has_local_queues.then(|| Local::open(&shared.queue));
         Rc::new(WorkerContext {

@@ -100,7 +100,7 @@ impl Shared {
     /// Starts the keeper, unless it has been started. The caller starts a worker next.
     pub(super) fn ensure_keeper(self: &Arc<Self>, registry: &mut RegistryState) -> io::Result<()> {
         #[cfg(elastipool_loom)]
-        if !crate::sync::STARTS_KEEPER.get() {
+        if !crate::sync::models::STARTS_KEEPER.get() {
             return Ok(());
         }
         if self.keeper.state.lock().is_there {

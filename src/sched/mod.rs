@@ -14,12 +14,10 @@
 //! - `Dependency`, `NO_LIMIT`, `has_passed`: what such a wait depends on, and how long it may last.
 //! - `Region`, `OutsideOfRegion`: keeps the thread in a blocking region, or takes it out for a task.
 //! - `PollWait`, `may_block_own`: a wait that a poll begins.
-//! - `context`: what the calling thread is to a pool.
-//! - `Caller`: the answer.
-//! - `WorkerContext`: what a worker is doing, and what its tasks submit through.
-//! - `CallerMark`, `mark_caller`, `is_caller_of`, `caller_depth`: a thread that runs a task outside of
-//!   the workers.
-//! - `running_task`, `find_handle`: which pool the running task belongs to, and what keeps it open.
+//! - `Caller`, `is_hook_of`: what the calling thread is to a pool.
+//! - `WorkerContext`: what the calling worker does, and what its tasks submit through.
+//! - `CallerMark`, `is_caller_of`, `caller_depth`: a thread that runs a task outside of the workers.
+//! - `running_handle`: what keeps the pool of the running task open.
 //! - `Below`: the task that a worker runs a claimed one on top of.
 //! - `trampoline`, `off_trampoline`: defers what follows a task to the call below, or does not.
 //! - `relayed`: a future that threads of the pool wake.
@@ -27,7 +25,7 @@
 #![doc = include_str!("protocol.md")]
 
 mod compensate;
-pub(crate) mod context;
+mod context;
 mod deferred;
 mod helper;
 mod keeper;
@@ -46,8 +44,7 @@ mod worker;
 #[cfg(all(test, elastipool_loom))]
 pub(crate) use context::RegionKind;
 pub(crate) use context::{
-    Caller, CallerMark, WorkerContext, caller_depth, find_handle, is_caller_of, mark_caller,
-    running_task,
+    Caller, CallerMark, WorkerContext, caller_depth, is_caller_of, is_hook_of, running_handle,
 };
 pub(crate) use helper::relayed;
 pub(crate) use notify::Notifier;

@@ -116,7 +116,7 @@ fn wait_until(
     // the outer one's signal.
     let parker = Arc::new(Parker::default());
     #[cfg(elastipool_loom)]
-    crate::sync::register_wait(&parker);
+    crate::sync::models::register_wait(&parker);
     let waker = Waker::from(Arc::clone(&parker));
     let mut context = Context::from_waker(&waker);
     let mut in_time = true;

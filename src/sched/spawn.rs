@@ -11,7 +11,7 @@ use crate::sched::shared::Shared;
 use crate::sched::worker::{self, Start};
 use crate::sync::unwind::{discard, quietly};
 use crate::sync::{Mutex, MutexGuard, at_thread_exit, start_thread};
-use crate::thread::{is_own_thread, set_identity};
+use crate::thread::{Identity, identity, set_identity};
 
 impl Shared {
     /// Starts workers until there are `core_size`. Returns how many it started.
@@ -52,7 +52,10 @@ impl Shared {
         if !hooks.has_subscriber() {
             return;
         }
-        if is_own_thread(self.id()) {
+        // The keeper and the helper have no index.
+        let is_own =
+            |own: Identity| own.pool == self.id() && (own.index, own.leaving) == (None, None);
+        if identity().is_some_and(is_own) {
             let (hooks, name) = (hooks.clone(), self.config.name.clone());
             return self.run_later(Box::new(move || hooks.emit(&name, event)));
         }

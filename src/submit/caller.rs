@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 
 use crate::crew::{Count, WorkerMetrics};
 use crate::sched::{
-    CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, mark_caller, off_trampoline,
+    CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, off_trampoline,
 };
 use crate::sync::unwind::discard;
 use crate::task::{Action, Job, Moment, Outcome, Run, mark_cancelled};
@@ -111,7 +111,7 @@ impl Route<'_> {
     fn drop_cancelled(self, drop_task: impl FnOnce() -> Outcome) -> bool {
         // The task is in flight until it is dropped. The mark keeps its destructor from joining the
         // pool, which would wait for itself.
-        let mark = mark_caller(self.shared, self.view);
+        let mark = CallerMark::begin(self.shared, self.view);
         let Some(mut outcome) = drop_task().unless_skipped() else { return false };
         self.end_on_caller(Some(mark), &mut outcome);
         true
@@ -185,7 +185,7 @@ impl Route<'_> {
     /// Runs an entry that is not queued any more on the calling thread, or drops its task.
     pub(crate) fn advance_on_caller(self, job: Job, action: Action) {
         let shared = self.shared;
-        let _mark = mark_caller(self.shared, self.view);
+        let _mark = CallerMark::begin(self.shared, self.view);
         // A new task has a permit.
         let mut has_permit = job.is_new();
         let mut again = Some(job);

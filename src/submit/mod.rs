@@ -50,7 +50,7 @@ use crate::error::Refusal;
 use crate::flight::{Capacity, Granted, Permits, Waits};
 use crate::queue::Kind;
 use crate::sched::{
-    Bounded, Dependency, Route, TaskRoute, WorkerContext, context, trampoline, wait_for,
+    Bounded, Dependency, Route, TaskRoute, WorkerContext, is_hook_of, trampoline, wait_for,
 };
 use crate::sync::{Ordering, fence};
 use crate::task::{Job, Line, Reporter, TaskId, UnstartedList};
@@ -213,7 +213,7 @@ impl<'a> Route<'a> {
         if shared.capacity.is_some() || !self.is_default_without_observers() {
             return self.submit_other_closure(job, line);
         }
-        match context::current(shared) {
+        match WorkerContext::current(shared) {
             Some(context) if context.accept(shared) => {
                 context.push(&shared.queue, Kind::New, job);
             }
@@ -311,7 +311,7 @@ impl<'a> Route<'a> {
         if self.view.is_some_and(|view| !view.accept()) {
             return Err(Refusal::ViewClosed);
         }
-        let context = context::current(self.shared);
+        let context = WorkerContext::current(self.shared);
         let is_accepted = match &context {
             Some(context) => context.accept(self.shared),
             None => self.shared.in_flight.accept(1),
@@ -417,10 +417,10 @@ impl<'a> Route<'a> {
     /// it [must not wait](crate::flight::OwnWaits): its task is accepted without.
     pub(crate) fn begin_own_wait(self) -> Result<Option<impl Drop + use<'a>>, Crowded> {
         let shared = self.shared;
-        if context::is_hook_of(shared.id()) {
+        if is_hook_of(shared.id()) {
             return Err(Crowded);
         }
-        let is_worker = context::current(shared).is_some();
+        let is_worker = WorkerContext::current(shared).is_some();
         is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
 
@@ -478,7 +478,7 @@ impl<'a> Route<'a> {
     pub(crate) fn enqueue_over_limit(self, list: &Arc<UnstartedList>, job: Job) -> TaskId {
         self.shared.acquire_over_limit();
         if self.ensure_worker() {
-            let context = context::current(self.shared);
+            let context = WorkerContext::current(self.shared);
             let runner = Runner::Worker { context, fills_core: false };
             let accepted = Accepted { route: self, line: Location::caller(), runner };
             return accepted.enqueue_unstarted(list, job, Reporter::Handle);
@@ -494,7 +494,7 @@ impl<'a> Route<'a> {
     /// the poll.
     #[inline]
     pub(crate) fn polling_worker(self) -> Option<Rc<WorkerContext>> {
-        let worker = context::current(self.shared).filter(|_| self.view.is_none());
+        let worker = WorkerContext::current(self.shared).filter(|_| self.view.is_none());
         worker.filter(|worker| worker.is_in_poll())
     }
 
@@ -507,7 +507,7 @@ impl<'a> Route<'a> {
         if !self.ensure_worker() {
             return Err(job);
         }
-        let context = context::current(self.shared).filter(|_| job.is_new());
+        let context = WorkerContext::current(self.shared).filter(|_| job.is_new());
         self.enqueue(context.as_deref(), false, job);
         Ok(())
     }

@@ -10,7 +10,7 @@ use futures_channel::oneshot;
 
 use crate::error::Refusal;
 use crate::flight::Waits;
-use crate::sched::{OwnedRoute, Route, Shared, context, may_block_own, relayed};
+use crate::sched::{OwnedRoute, Route, Shared, WorkerContext, may_block_own, relayed};
 use crate::submit::{Accepted, Patience};
 use crate::task::Line;
 
@@ -53,7 +53,7 @@ impl Reservation {
         self.begin_use()?;
         let route = self.route.route();
         // There is no worker if a task that ran on its submitter has asked for a slot.
-        let runner = route.find_runner(context::current(route.shared), Patience::Endless)?;
+        let runner = route.find_runner(WorkerContext::current(route.shared), Patience::Endless)?;
         Ok(Accepted { route, line, runner })
     }
 

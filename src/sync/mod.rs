@@ -20,14 +20,12 @@
 //! - `cpu`: how many CPUs the process may use.
 //! - `inherit`: what the threads of a pool have from the thread that builds it.
 //! - `probe`: whether another thread sleeps, what for, and its CPU time.
-//! - `channel`: the stand-in for crossbeam's channel, in models only.
-//! - `IS_DUE`, `SHORT_INTERVAL`, `STARTS_KEEPER`, `TASK_NANOS`, `register_wait`: what a model
-//!   decides in place of time.
+//! - `models`: the stand-ins of the model checker, and what a model says of time.
 
 pub(crate) mod cpu;
 pub(crate) mod inherit;
 #[cfg(elastipool_loom)]
-mod models;
+pub(crate) mod models;
 pub(crate) mod parker;
 pub(crate) mod probe;
 pub(crate) mod returning;

@@ -26,7 +26,7 @@ impl Expiry {
         // Each poll of a future asks. Only the first one reads the clock.
         *self.is_late.get_or_init(|| {
             #[cfg(elastipool_loom)]
-            if crate::sync::IS_DUE.get() {
+            if crate::sync::models::IS_DUE.get() {
                 return true;
             }
             self.deadline <= Instant::now()

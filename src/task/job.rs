@@ -10,7 +10,7 @@ use std::sync::Weak;
 
 use futures_channel::oneshot;
 
-use crate::sync::unwind::{Payload, contain, discard, quietly};
+use crate::sync::unwind::{Payload, discard, quietly};
 use crate::task::closure::{Closure, ClosureOr};
 
 /// See the [module's documentation](self).
@@ -252,11 +252,6 @@ impl Job {
         };
         self.advance(action, begin)
     }
-}
-
-/// Runs a closure without a handle.
-pub(crate) fn run_closure(closure: impl FnOnce()) -> Outcome {
-    Outcome::of(contain(closure))
 }
 
 /// The receiver of the output of a future, or of a closure with a cell: a handle's promise, a

@@ -6,7 +6,7 @@
 //! - `Outcome`: how a run has ended.
 //! - `Action`, `Moment`, `Begin`: what a thread does with a task that it has got, and how it got it.
 //! - `Withdrawal`: what follows a try to withdraw a task.
-//! - `Closure`, `run_closure`: the storage of a closure, and a run of one that has no handle.
+//! - `Closure`: the storage of a closure.
 //! - `Promise`, `Receiver`, `settle`: the ends of the channel to a handle, and what sends a result.
 //! - `Sink`: what receives the output of a task.
 //! - `AnyGroup`: a group, without the type of its errors.
@@ -64,8 +64,7 @@ pub(crate) use closure::Closure;
 pub(crate) use expiry::Expiry;
 pub(crate) use future_cell::{FutureCell, Wakeable};
 pub(crate) use job::{
-    Action, AnyGroup, Begin, Job, Moment, Outcome, Promise, Receiver, Run, Sink, Withdrawal,
-    run_closure, settle,
+    Action, AnyGroup, Begin, Job, Moment, Outcome, Promise, Receiver, Run, Sink, Withdrawal, settle,
 };
 pub(crate) use numbered::Numbered;
 pub(crate) use paged::Paged;

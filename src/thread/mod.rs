@@ -4,9 +4,8 @@
 //!
 //! - `Identity`, `identity`, `set_identity`: which worker of which pool the thread is.
 //! - `PoolId`: names a pool.
-//! - `worker_index_of`, `is_own_thread`: whether it is a worker, or keeper or helper, of this pool.
 //! - `begin_worker`, `nest`, `may_nest`: whether an awaited task may run on its stack.
-//! - `inside_executor`, `outside_of_executor`: whether executors of the `futures` crate run in it.
+//! - `inside_executor`: makes executors of the `futures` crate refuse to run in it.
 
 use std::cell::{Cell, RefCell};
 use std::hint::black_box;
@@ -61,18 +60,6 @@ pub(crate) fn identity() -> Option<Identity> {
 pub(crate) fn set_identity(pool: PoolId, index: Option<usize>, leaving: Option<ThreadKey>) {
     let identity = Identity { pool, index, leaving };
     IDENTITY.with(|current| current.set(Some(identity)));
-}
-
-/// Whether the calling thread is the keeper of this pool, or its helper.
-pub(crate) fn is_own_thread(pool: PoolId) -> bool {
-    let is_own = |own: Identity| own.pool == pool && own.index.is_none() && own.leaving.is_none();
-    identity().is_some_and(is_own)
-}
-
-/// Returns the index of the worker that the calling code runs on. `None` outside workers, and in
-/// workers of other pools.
-pub(crate) fn worker_index_of(pool: PoolId) -> Option<usize> {
-    identity().filter(|identity| identity.pool == pool)?.index
 }
 
 /// As much as a thread outside the pool nests, in bytes, since its outermost scope: its stack may
@@ -136,7 +123,8 @@ pub(crate) fn begin_worker(stack_size: usize) {
     STACK.with(|stack| stack.set(Some(Stack::begin(stack_size / 2, Some(stack_size)))));
 }
 
-/// Calls `f`, which runs awaited tasks on the calling thread.
+/// Calls `f`, which runs awaited tasks on the calling thread: not inside an executor that their
+/// waiter is in.
 pub(crate) fn nest<R>(f: impl FnOnce() -> R) -> R {
     let begins = |stack: &Cell<Option<Stack>>| {
         let is_outermost = stack.get().is_none();
@@ -147,6 +135,7 @@ pub(crate) fn nest<R>(f: impl FnOnce() -> R) -> R {
     };
     let is_outermost = STACK.try_with(begins).unwrap_or(false);
     let _end = is_outermost.then(|| OnDrop(|| _ = STACK.try_with(|stack| stack.set(None))));
+    let _return = replace_entered(None).map(|_| OnDrop(|| _ = replace_entered(enter().ok())));
     f()
 }
 
@@ -174,12 +163,6 @@ fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
 pub(crate) fn is_in_foreign_executor() -> bool {
     let is_own = || ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
     enter().is_err() && !is_own()
-}
-
-/// Runs `f` as if the thread were not inside an executor: a task on the stack of its waiter is not.
-pub(crate) fn outside_of_executor<R>(f: impl FnOnce() -> R) -> R {
-    let _return = replace_entered(None).map(|_| OnDrop(|| _ = replace_entered(enter().ok())));
-    f()
 }
 
 /// Calls `f` as if inside an executor of the `futures` crate, and contains its panic. Those of that

@@ -13,20 +13,19 @@
 use std::sync::Weak;
 
 use crate::sched::{
-    Below, CallerMark, Origin, OutsideOfRegion, Route, WorkerContext, context, is_caller_of,
-    mark_caller, off_trampoline,
+    Below, CallerMark, Origin, OutsideOfRegion, Route, WorkerContext, is_caller_of, off_trampoline,
 };
 use crate::task::{
     Action, Begin, Claim, Entry, Job, Moment, Outcome, Run, ScopeRecord, TaskId, UnstartedList,
 };
-use crate::thread::{may_nest, nest, outside_of_executor};
+use crate::thread::{may_nest, nest};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
 pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     if task.strong_count() == 0 {
         return;
     }
-    let Some(worker) = context::of_worker(origin.pool).filter(|_| may_nest()) else { return };
+    let Some(worker) = WorkerContext::of_pool(origin.pool).filter(|_| may_nest()) else { return };
     let Ok(view) = origin.view() else { return };
     let route = Route { shared: &worker.shared, view: view.as_ref() };
     on_top(Some(&worker), route, |claimer| {
@@ -56,7 +55,7 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedLis
     if !may_nest() {
         return;
     }
-    let worker = context::current(route.shared);
+    let worker = WorkerContext::current(route.shared);
     if worker.is_some() || is_caller_of(route.shared) {
         on_top(worker.as_deref(), route, |claimer| {
             let claimed = unstarted.claim(id, |wanted| claimer.take_back(wanted));
@@ -67,37 +66,20 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedLis
     }
 }
 
-/// Runs the unstarted tasks of a group, newest first, if the caller is a worker of its pool. Stops
-/// when the caller no longer `depends` on them.
-pub(crate) fn run_awaited_group(
+/// Runs the unstarted tasks of a scope or group, newest first, while the caller `depends` on them.
+/// Runs none if the caller is no worker of their pool, unless `nest_outside` is set. Returns what
+/// a scope has learned if all its tasks have ended then.
+pub(crate) fn run_awaited_tasks(
     route: Route<'_>,
     unstarted: &UnstartedList,
+    nest_outside: bool,
     depends: impl Fn() -> bool,
-) {
-    if let Some(worker) = context::current(route.shared).filter(|_| may_nest()) {
-        run_newest(Some(&worker), route, unstarted, depends);
-    }
-}
-
-/// Runs the unstarted tasks of a scope, newest first. Returns what the scope has learned if all its
-/// tasks have ended then.
-pub(crate) fn run_awaited_scope(
-    route: Route<'_>,
-    unstarted: &UnstartedList,
 ) -> Option<ScopeRecord> {
-    if !may_nest() {
+    let worker = WorkerContext::current(route.shared);
+    if !may_nest() || !(nest_outside || worker.is_some()) {
         return None;
     }
-    run_newest(context::current(route.shared).as_deref(), route, unstarted, || true)
-}
-
-fn run_newest(
-    worker: Option<&WorkerContext>,
-    route: Route<'_>,
-    unstarted: &UnstartedList,
-    depends: impl Fn() -> bool,
-) -> Option<ScopeRecord> {
-    on_top(worker, route, |claimer| {
+    on_top(worker.as_deref(), route, |claimer| {
         loop {
             match unstarted.claim_newest(&depends, |wanted| claimer.take_back(wanted)) {
                 Claim::Task(task, entry) => claimer.run(entry, || task.run()),
@@ -117,7 +99,7 @@ fn on_top<'a, R>(
     f: impl FnOnce(&mut Claimer<'a>) -> R,
 ) -> R {
     let mut claimer = Claimer { worker, route, below: None, outside: None, ended: 0 };
-    let result = nest(|| off_trampoline(|| outside_of_executor(|| f(&mut claimer))));
+    let result = nest(|| off_trampoline(|| f(&mut claimer)));
     claimer.leave();
     result
 }
@@ -157,7 +139,7 @@ impl Claimer<'_> {
             worker.begin_awaited(entry);
         } else {
             self.outside
-                .get_or_insert_with(|| (mark_caller(shared, view), OutsideOfRegion::enter()));
+                .get_or_insert_with(|| (CallerMark::begin(shared, view), OutsideOfRegion::enter()));
             shared.caller_metrics.lock().begin_awaited(entry);
         }
         // The waiter has one already, that of the task below; or it is no worker. So nested tasks

@@ -24,7 +24,7 @@ use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{Dependency, NO_LIMIT, TaskRoute, mark_caller, wait_for};
+use crate::sched::{CallerMark, Dependency, NO_LIMIT, TaskRoute, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{Payload, contain, discard};
@@ -441,7 +441,7 @@ fn end_last<'a>(
     let _own = OwnTask::begin(header);
     let route = route.route();
     // Keeps the future's destructor from joining the pool, which would wait for itself.
-    let mark = route.map(|route| mark_caller(route.shared, route.view));
+    let mark = route.map(|route| CallerMark::begin(route.shared, route.view));
     end(owner, &mut Outcome::Skipped);
     if let Some(route) = route {
         route.cancelled_on_caller(mark);

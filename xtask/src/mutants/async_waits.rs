@@ -32,7 +32,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "_ => is_hook_of(pool),"
         => "_ => is_hook_of(pool) && false,", Test("async_code", "a_hook_that_blocks_on_capacity");
     "capacity: a hook that submits waits for it", "src/submit/mod.rs",
-        "        if context::is_hook_of(shared.id()) {\n"
+        "        if is_hook_of(shared.id()) {\n"
         => "        if false {\n", Test("async_code", "a_hook_on_a_submitter_exceeds");
     "permit: a hook counts as the waker below it", "src/sched/poll_wait.rs",
         "Poller::Waker if !is_outside_of_worker()"
@@ -59,10 +59,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.registry.wait_gone(Some(key), None);\n"
         => "            let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
     "law 9: a future is ready before the thread that wakes it is gone", "src/control.rs",
-        "            shared.registry.wait_gone(context::caller(shared).leaving(), None);\n"
+        "            shared.registry.wait_gone(Caller::of(shared).leaving(), None);\n"
         => "", Model("closing::two_waits_for_the_end"), Test("law_09_gone", "each_wait_for_the_end");
     "terminated: a future that is polled in its wake waits for that thread", "src/control.rs",
-        "            shared.registry.wait_gone(context::caller(shared).leaving(), None);\n"
+        "            shared.registry.wait_gone(Caller::of(shared).leaving(), None);\n"
         => "            shared.registry.wait_gone(None, None);\n", Test("async_code", "a_waker_that_polls_ends");
     "law 9: the thread that wakes them keeps the pool", "src/sched/spawn.rs",
         "            discard(shared);\n            for end in ends {\n                quietly(|| _ = end.send(()));\n            }\n"

@@ -84,8 +84,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        self.notify_queued(true);\n        Ok(())"
         => "        Ok(())", Model("local_queues::a_task_submits_another_versus_idle");
     "woken first: a wake by a task stays on its worker", "src/submit/mod.rs",
-        "context::current(self.shared).filter(|_| job.is_new())"
-        => "context::current(self.shared)", Test("async_code", "a_busy_one_has_woken");
+        "WorkerContext::current(self.shared).filter(|_| job.is_new())"
+        => "WorkerContext::current(self.shared)", Test("async_code", "a_busy_one_has_woken");
     "submit: a task that was refused while it waited for its permit runs", "src/submit/mod.rs",
         "            self.acquire_permit(capacity, patience)?;\n"
         => "            _ = self.acquire_permit(capacity, patience);\n", Test("queues", "bounded_queue::");

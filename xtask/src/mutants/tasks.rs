@@ -83,7 +83,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 6: a panic in a task is not contained", "src/task/closure.rs",
         "contained(contain(|| unsafe { call(space) }))"
         => "contained(Ok(unsafe { call(space) }))", Test("law_06_panic_proof", "");
-    "law 6: a panic in a scope's task is not contained", "src/task/job.rs",
+    "law 6: a panic in a scope's task is not contained", "src/scope.rs",
         "    Outcome::of(contain(closure))\n"
         => "    Outcome::of(Ok(closure()))\n", Test("scope", "panic");
     "law 11: a wake during a poll submits at once", "src/task/state.rs",

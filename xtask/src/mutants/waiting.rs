@@ -47,8 +47,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            Outcome::Skipped => {\n                shared.acquire_over_limit();\n"
         => "            Outcome::Skipped => {\n", Test("handles", "that_was_awaited_before");
     "wait: a waiting worker claims no task", "src/wait/awaited.rs",
-        "context::of_worker(origin.pool).filter(|_| may_nest())"
-        => "context::of_worker(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
+        "WorkerContext::of_pool(origin.pool).filter(|_| may_nest())"
+        => "WorkerContext::of_pool(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
     "wait: awaited tasks nest to the end of the stack", "src/thread/mod.rs",
         "here().abs_diff(self.base) < self.len"
         => "here().abs_diff(self.base) < self.len + (1 << 30)", Test("handles", "a_chain_on_small_stacks_ends");
