@@ -270,7 +270,7 @@ impl Counts {
     /// Removes an idle worker and begins a search for it. `false` if no worker is idle, if `max`
     /// workers are running, or if `enough` search already. The caller holds the idle list's lock.
     #[must_use]
-    pub(crate) fn claim_idle(&self, max: usize, enough: usize) -> bool {
+    pub(super) fn claim_idle(&self, max: usize, enough: usize) -> bool {
         self.update(|now| {
             let may = now.idle() > 0 && now.running() < max && now.searching() < enough;
             may.then(|| now.0 - ONE_IDLE + ONE_SEARCHING)

@@ -28,7 +28,7 @@ pub(crate) struct Watch {
 
 /// Makes the tracker of a pool. Only the builder's methods name such a function: so a program
 /// without reports does not contain it.
-pub(crate) type NewTracker = fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe>;
+pub(super) type NewTracker = fn(PoolId, &Arc<Keeper>, &Hooks) -> Arc<dyn Observe>;
 
 /// See the [module's documentation](self). A panic of a hook, or of its destructor, is contained
 /// and changes nothing: any thread may drop the last reference to a pool, such as one that drops a

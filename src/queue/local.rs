@@ -26,7 +26,7 @@ pub(crate) fn is_turn_of_new(request: usize) -> bool {
 
 /// Bounds the tasks that one steal moves. Until the stealer has pushed them, no other worker can
 /// take them.
-pub(crate) const BATCH: usize = 32;
+pub(super) const BATCH: usize = 32;
 
 /// A worker's local queues as the worker sees them.
 pub(crate) struct Local<T> {

@@ -65,7 +65,7 @@ struct ThreadContext {
 
 /// To which pool and view a running task belongs. `None`: the default view.
 #[derive(Clone)]
-pub(crate) struct RunningTask {
+pub(super) struct RunningTask {
     pub(crate) pool: PoolId,
     pub(crate) view: Option<Arc<ViewCore>>,
 }
@@ -161,7 +161,7 @@ pub(super) fn replace_task(task: Option<RunningTask>) -> Option<RunningTask> {
 /// until the guard is dropped. `None` if that changes nothing: a worker's tasks are mostly of the
 /// default view.
 #[inline]
-pub(crate) fn enter_task(shared: &Shared, view: Option<&Arc<ViewCore>>) -> Option<TaskMark> {
+pub(super) fn enter_task(shared: &Shared, view: Option<&Arc<ViewCore>>) -> Option<TaskMark> {
     let has_task = with_thread(|thread| thread.task.borrow().is_some()).unwrap_or(false);
     if view.is_none() && !has_task && works_for(shared.id()) {
         return None;
@@ -171,7 +171,7 @@ pub(crate) fn enter_task(shared: &Shared, view: Option<&Arc<ViewCore>>) -> Optio
 }
 
 /// See [`enter_task`].
-pub(crate) struct TaskMark {
+pub(super) struct TaskMark {
     outer: Option<RunningTask>,
 }
 
@@ -243,7 +243,7 @@ pub(super) fn is_outside_of_worker() -> bool {
 /// Returns the context of the calling worker, which runs its start hook or tasks, of whichever
 /// pool.
 #[inline]
-pub(crate) fn worker() -> Option<Rc<WorkerContext>> {
+pub(super) fn worker() -> Option<Rc<WorkerContext>> {
     with_thread(|thread| thread.worker.borrow().clone()).flatten()
 }
 

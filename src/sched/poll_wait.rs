@@ -12,7 +12,7 @@ use crate::thread::PoolId;
 
 /// Who polls on the calling thread.
 #[derive(Clone, Default)]
-pub(crate) enum Poller {
+pub(super) enum Poller {
     /// A worker that goes on after the poll, or one that the pool does not know.
     #[default]
     Other,
@@ -87,7 +87,7 @@ impl Drop for PollWait {
 }
 
 /// Another one polls on the calling thread, until this is dropped.
-pub(crate) struct PollScope(Poller);
+pub(super) struct PollScope(Poller);
 
 impl PollScope {
     pub(super) fn begin(poller: Poller) -> Self {

@@ -14,9 +14,10 @@ use crate::crew::{
 };
 use crate::error::BuildError;
 use crate::flight::{InFlight, OwnWaits, Permits, Status};
-use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
+use crate::keeper::{Deadlines, Keeper, Sizing, Stall};
 use crate::observe::{Event, Hooks, Observe};
 use crate::queue::Queue;
+use crate::sched::deferred::Deferred;
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;
@@ -199,7 +200,7 @@ impl Shared {
     }
 
     /// Returns the word that counts the running tasks of the view.
-    pub(crate) fn running_of<'a>(&'a self, view: Option<&'a Arc<ViewCore>>) -> &'a InFlight {
+    pub(super) fn running_of<'a>(&'a self, view: Option<&'a Arc<ViewCore>>) -> &'a InFlight {
         view.map_or(&self.running, |view| &view.running)
     }
 

@@ -75,7 +75,7 @@ fn count_as_main_thread() -> Option<usize> {
     unsafe_code,
     reason = "the standard library does not tell; see docs/performance-history.md for what it buys"
 )]
-pub(crate) fn current_cpu() -> Option<usize> {
+pub(super) fn current_cpu() -> Option<usize> {
     // SAFETY: it has no arguments, and returns a number.
     let number = unsafe { libc::sched_getcpu() };
     // Negative if the system does not tell.
@@ -84,7 +84,7 @@ pub(crate) fn current_cpu() -> Option<usize> {
 
 /// As above.
 #[cfg(not(all(target_os = "linux", not(any(elastipool_loom, miri)))))]
-pub(crate) fn current_cpu() -> Option<usize> {
+pub(super) fn current_cpu() -> Option<usize> {
     None
 }
 

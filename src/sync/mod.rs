@@ -31,7 +31,7 @@ pub(crate) mod probe;
 pub(crate) mod returning;
 pub(crate) mod spin;
 pub(crate) mod unwind;
-pub(crate) mod waking;
+mod waking;
 
 use std::io;
 use std::sync::atomic as std_atomic;

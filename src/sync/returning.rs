@@ -19,7 +19,7 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// Bounds how long a worker sees the queue not move before it proceeds; the queue stops for at most
 /// twice as long. 100 ms: longer than most tasks, shorter than a stop that a user notices.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
 
 /// See the [module's documentation](self).
 #[derive(Default)]

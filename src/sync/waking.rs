@@ -25,7 +25,7 @@ fn count_of(cpu: usize) -> &'static Counter {
 
 /// Counts one thread until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Waking(usize);
+pub(super) struct Waking(usize);
 
 impl Waking {
     /// Counts a thread that waits for this CPU.

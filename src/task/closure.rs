@@ -149,7 +149,7 @@ impl<R: 'static> Drop for Closure<R> {
 ///
 /// # Invariant
 /// If the methods are of a value, that is a `V`.
-pub(crate) struct ClosureOr<R: 'static, V> {
+pub(super) struct ClosureOr<R: 'static, V> {
     closure: Closure<R>,
     _value: PhantomData<V>,
 }

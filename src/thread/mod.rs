@@ -160,7 +160,7 @@ fn replace_entered(entered: Option<Enter>) -> Option<Enter> {
 
 /// Whether the thread is inside a `futures` executor that the pool has not marked it for. The pool
 /// cannot tell for those of other crates.
-pub(crate) fn is_in_foreign_executor() -> bool {
+fn is_in_foreign_executor() -> bool {
     let is_own = || ENTERED.try_with(|entered| entered.borrow().is_some()).unwrap_or(true);
     enter().is_err() && !is_own()
 }
