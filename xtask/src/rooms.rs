@@ -107,11 +107,14 @@ pub(crate) fn run(shown: &[String]) -> bool {
     faults.extend(extensions(&files));
     faults.extend(circle(&above).map(|circle| format!("a circle: {}", circle.join(" -> "))));
     add_methods(&files, &mut interfaces);
-    let count: usize = interfaces.values().map(BTreeMap::len).sum();
+    let mut total = (0, 0);
     for room in ROOMS {
         let mut interface = interfaces.remove(room).unwrap_or_default();
         let is_shown = shown.iter().any(|name| name == room);
-        println!("{room}: others use {}", interface.len());
+        let methods = interface.keys().filter(|item| item.starts_with('.')).count();
+        let named = interface.len() - methods;
+        total = (total.0 + named, total.1 + methods);
+        println!("{room}: others name {named}, and call {methods} methods");
         let show = |item: &str, users: BTreeSet<&str>| {
             format!("{item} ({})", Vec::from_iter(users).join(", "))
         };
@@ -135,7 +138,7 @@ pub(crate) fn run(shown: &[String]) -> bool {
         }
     }
     faults.iter().for_each(|fault| eprintln!("{fault}"));
-    println!("{count} in all; {} files, {} faults", files.len(), faults.len());
+    println!("{total:?} in all; {} files, {} faults", files.len(), faults.len());
     faults.is_empty()
 }
 
