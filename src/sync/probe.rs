@@ -93,48 +93,40 @@ mod system {
     }
 
     /// The system calls in which a thread sleeps until another one wakes it, and those that may
-    /// wait for a disk. Only of machines that have all of them, under these numbers.
-    #[cfg(any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        target_arch = "arm",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "loongarch64",
-        target_arch = "powerpc64",
-        target_arch = "s390x",
-    ))]
-    const CALLS: Option<(&[libc::c_long], &[libc::c_long])> = Some((
-        // The last two are `futex_time64`, which only systems of 32 bits have, and `futex_waitv`.
-        &[libc::SYS_futex, 422, 449],
-        &[
-            libc::SYS_read,
-            libc::SYS_readv,
-            libc::SYS_pread64,
-            libc::SYS_preadv,
-            libc::SYS_write,
-            libc::SYS_writev,
-            libc::SYS_pwrite64,
-            libc::SYS_pwritev,
-            libc::SYS_fsync,
-            libc::SYS_fdatasync,
-            libc::SYS_msync,
-            libc::SYS_openat,
-            libc::SYS_getdents64,
-            libc::SYS_copy_file_range,
-        ],
-    ));
-    #[cfg(not(any(
-        target_arch = "x86",
-        target_arch = "x86_64",
-        target_arch = "arm",
-        target_arch = "aarch64",
-        target_arch = "riscv64",
-        target_arch = "loongarch64",
-        target_arch = "powerpc64",
-        target_arch = "s390x",
-    )))]
-    const CALLS: Option<(&[libc::c_long], &[libc::c_long])> = None;
+    /// wait for a disk. Empty where a machine lacks one of them, or has other numbers.
+    const CALLS: &[(&[libc::c_long], &[libc::c_long])] = &[
+        #[cfg(any(
+            target_arch = "x86",
+            target_arch = "x86_64",
+            target_arch = "arm",
+            target_arch = "aarch64",
+            target_arch = "riscv64",
+            target_arch = "loongarch64",
+            target_arch = "powerpc64",
+            target_arch = "s390x",
+        ))]
+        (
+            // The last two are `futex_time64`, which only systems of 32 bits have, and
+            // `futex_waitv`.
+            &[libc::SYS_futex, 422, 449],
+            &[
+                libc::SYS_read,
+                libc::SYS_readv,
+                libc::SYS_pread64,
+                libc::SYS_preadv,
+                libc::SYS_write,
+                libc::SYS_writev,
+                libc::SYS_pwrite64,
+                libc::SYS_pwritev,
+                libc::SYS_fsync,
+                libc::SYS_fdatasync,
+                libc::SYS_msync,
+                libc::SYS_openat,
+                libc::SYS_getdents64,
+                libc::SYS_copy_file_range,
+            ],
+        ),
+    ];
 
     /// Reads `syscall`: `running`, or the number of the system call in which the thread sleeps. Of
     /// those that may wait for a disk, and where this file cannot be read, the third field of
@@ -142,7 +134,7 @@ mod system {
     /// only in such a call: a thread that starts or touches new memory sleeps like that, too, for a
     /// moment.
     pub(super) fn state(number: usize) -> Option<ThreadState> {
-        let call = CALLS.and_then(|calls| {
+        let call = CALLS.first().and_then(|calls| {
             let start = read(number, "syscall")?;
             let end = start.iter().position(|byte| byte.is_ascii_whitespace())?;
             Some((calls, std::str::from_utf8(&start[..end]).ok()?.parse().ok()))
