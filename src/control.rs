@@ -450,7 +450,7 @@ impl ThreadPool {
         route.shared.expect_views();
         // Race 10: looked at under the lock, which a closer takes to resume after it has closed.
         // All that was accepted must run. Every view can be paused, so this is no error.
-        _ = route.shared.change_view(route.view_id(), |terms| terms.is_paused = !self.is_closed());
+        _ = route.shared.change_view(route.view_id(), &|terms| terms.is_paused = !self.is_closed());
     }
 
     /// Resumes the handle's view after a [`pause`](Self::pause): its queued tasks start at once.
@@ -467,7 +467,7 @@ impl ThreadPool {
     /// ```
     #[doc(alias = "unpause")]
     pub fn resume(&self) {
-        _ = self.shared().change_view(self.route().view_id(), |terms| terms.is_paused = false);
+        _ = self.shared().change_view(self.route().view_id(), &|terms| terms.is_paused = false);
     }
 
     /// Returns whether the handle's view is [paused](Self::pause).
@@ -637,7 +637,7 @@ impl ThreadPool {
     /// ```
     #[doc(alias = "set_num_threads")]
     pub fn set_sizes(&self, core_size: usize, max_size: usize) -> Result<(), BuildError> {
-        self.shared().resize(|_, _| (core_size, max_size))
+        self.shared().resize(&|_, _| (core_size, max_size))
     }
 
     /// Changes [`core_size`](Self::core_size), for all handles and at once. If it grows, workers
@@ -656,7 +656,7 @@ impl ThreadPool {
     /// assert_eq!(error.to_string(), "max_size is 4; it must be at least core_size, which is 8");
     /// ```
     pub fn set_core_size(&self, core_size: usize) -> Result<(), BuildError> {
-        self.shared().resize(|_, max_size| (core_size, max_size))
+        self.shared().resize(&|_, max_size| (core_size, max_size))
     }
 
     /// Changes [`max_size`](Self::max_size), for all handles and at once. If it grows, workers
@@ -677,7 +677,7 @@ impl ThreadPool {
     /// assert!(pool.set_max_size(0).is_err());
     /// ```
     pub fn set_max_size(&self, max_size: usize) -> Result<(), BuildError> {
-        self.shared().resize(|core_size, _| (core_size, max_size))
+        self.shared().resize(&|core_size, _| (core_size, max_size))
     }
 
     /// Changes [`keep_alive`](Self::keep_alive), for all handles and at once, also for workers that

@@ -110,8 +110,8 @@ impl View {
         self.shared().policy.terms(self.inner().id)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Terms)) -> Result<(), BuildError> {
-        self.shared().change_view(self.inner().id, change)
+    fn change(&self, change: impl Fn(&mut Terms)) -> Result<(), BuildError> {
+        self.shared().change_view(self.inner().id, &change)
     }
 }
 

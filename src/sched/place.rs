@@ -37,7 +37,7 @@ impl Shared {
     pub(crate) fn change_view(
         self: &Arc<Self>,
         id: ViewId,
-        change: impl FnOnce(&mut Terms),
+        change: &dyn Fn(&mut Terms),
     ) -> Result<(), BuildError> {
         if let Some(owed) = self.policy.change(&self.sizes, id, change)? {
             // Race 15: more of its tasks may start, or more of others beside a smaller reserve.
@@ -182,7 +182,7 @@ impl Shared {
 impl ViewPool for Shared {
     fn end_reserve(self: Arc<Self>, id: ViewId) {
         // A view may have no reserve.
-        _ = self.change_view(id, |terms| terms.reserve = 0);
+        _ = self.change_view(id, &|terms| terms.reserve = 0);
     }
 
     fn remove_view(self: Arc<Self>, id: ViewId) {

@@ -272,7 +272,7 @@ impl Shared {
     /// Sets both sizes to what `change` makes of them.
     pub(crate) fn resize(
         self: &Arc<Self>,
-        change: impl Fn(usize, usize) -> (usize, usize),
+        change: &dyn Fn(usize, usize) -> (usize, usize),
     ) -> Result<(), BuildError> {
         // Race 15: the reserves change under the same lock.
         let is_lower = self.policy.resize(&self.sizes, change)?;
@@ -325,7 +325,7 @@ impl Shared {
     pub(crate) fn close_view(self: &Arc<Self>, view: &ViewCore) {
         view.in_flight.close();
         // Every view can be resumed.
-        _ = self.change_view(view.id, |terms| terms.is_paused = false);
+        _ = self.change_view(view.id, &|terms| terms.is_paused = false);
         if let Some(capacity) = &self.capacity {
             // Race 10: after the change of the view's word.
             capacity.close(Some(view.id));

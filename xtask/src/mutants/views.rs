@@ -23,7 +23,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.exchange_place(context, to);\n        }\n"
         => "        }\n", Test("views", "a_claimed_task_holds");
     "race 15: no worker is notified of a reserve that has ended", "src/sched/place.rs",
-        "        _ = self.change_view(id, |terms| terms.reserve = 0);"
+        "        _ = self.change_view(id, &|terms| terms.reserve = 0);"
         => "        _ = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
     "reserve: a waker of an ended future keeps it", "src/views/view.rs",
         "        self.in_flight.finish(count);\n        self.release(count);\n"
