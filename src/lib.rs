@@ -265,7 +265,6 @@
 //!   Put [`blocking()`] around such a wait. Without it, a pool whose `max_size` workers all wait
 //!   for queued tasks waits forever.
 #![deny(unsafe_code)]
-#![allow(clippy::missing_const_for_thread_local, reason = "loom's macro does not know `const`")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod blocking;

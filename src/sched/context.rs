@@ -34,7 +34,7 @@ use crate::flight::RunningMark;
 use crate::queue::{Kind, Local};
 use crate::sched::shared::{Shared, TaskQueue};
 use crate::sync::thread_local;
-use crate::sync::unwind::discard;
+use crate::sync::unwind::{OnDrop, discard};
 use crate::task::{Entry, Job, Outcome, Run, ViewId};
 use crate::thread::{Identity, PoolId, identity};
 use crate::views::ViewCore;
@@ -46,15 +46,21 @@ use crate::views::ViewCore;
 const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
-    static THREAD: ThreadContext = ThreadContext::default();
+    static THREAD: ThreadContext = const {
+        ThreadContext {
+            worker: RefCell::new(None),
+            is_outside: Cell::new(false),
+            caller_of: RefCell::new(Vec::new()),
+            task: RefCell::new(None),
+        }
+    };
 }
 
 /// The calling thread's context, without its identity (`thread`).
-#[derive(Default)]
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
     worker: RefCell<Option<Rc<WorkerContext>>>,
-    /// Whether the thread runs a hook [outside of the worker](OutsideOfWorker).
+    /// Whether the thread runs a hook [outside of the worker](outside_of_worker).
     is_outside: Cell<bool>,
     /// The pools whose tasks run on this thread as their caller.
     caller_of: RefCell<Vec<PoolId>>,
@@ -209,25 +215,18 @@ pub(super) fn set_worker(worker: Option<Rc<WorkerContext>>) -> Option<Rc<WorkerC
     with_thread(|thread| thread.worker.replace(worker)).flatten()
 }
 
-/// Makes the calling thread no worker until this is dropped, for a hook.
-pub(super) struct OutsideOfWorker(Option<Rc<WorkerContext>>, bool);
-
-impl OutsideOfWorker {
-    pub(super) fn begin() -> Self {
-        let was_outside = with_thread(|thread| thread.is_outside.replace(true));
-        OutsideOfWorker(set_worker(None), was_outside.unwrap_or(true))
-    }
-}
-
-impl Drop for OutsideOfWorker {
-    fn drop(&mut self) {
-        drop(set_worker(self.0.take()));
-        let _ = with_thread(|thread| thread.is_outside.set(self.1));
-    }
+/// Makes the calling thread no worker until what it returns is dropped, for a hook.
+pub(super) fn outside_of_worker() -> impl Drop {
+    let was_outside = with_thread(|thread| thread.is_outside.replace(true)).unwrap_or(true);
+    let mut worker = set_worker(None);
+    OnDrop(move || {
+        drop(set_worker(worker.take()));
+        let _ = with_thread(|thread| thread.is_outside.set(was_outside));
+    })
 }
 
 /// Whether the calling thread is the pool's keeper, or in a hook [outside of the
-/// worker](OutsideOfWorker): of this pool, or of another one that a task or submitter of this pool
+/// worker](outside_of_worker): of this pool, or of another one that a task or submitter of this pool
 /// has called. Not a worker that is leaving, which no longer counts.
 pub(crate) fn is_hook_of(pool: PoolId) -> bool {
     let is_own = |identity: Identity| identity.pool == pool && identity.leaving.is_none();
@@ -235,7 +234,7 @@ pub(crate) fn is_hook_of(pool: PoolId) -> bool {
     worker().is_none() && (is_outside() || identity().is_some_and(is_own))
 }
 
-/// Whether the calling thread runs a hook [outside of the worker](OutsideOfWorker).
+/// Whether the calling thread runs a hook [outside of the worker](outside_of_worker).
 pub(super) fn is_outside_of_worker() -> bool {
     with_thread(|thread| thread.is_outside.get()).unwrap_or(true)
 }

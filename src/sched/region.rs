@@ -41,30 +41,10 @@ pub(crate) enum Dependency {
     Other,
 }
 
-/// The calling worker is in another blocking region than before, or in none, until this is dropped.
-struct OtherRegion {
-    worker: Rc<WorkerContext>,
-    before: Option<RegionKind>,
-}
-
-impl OtherRegion {
-    fn enter(worker: Rc<WorkerContext>, region: Option<RegionKind>) -> Self {
-        let before = worker.region.get();
-        worker.change_region(region);
-        OtherRegion { worker, before }
-    }
-}
-
-impl Drop for OtherRegion {
-    fn drop(&mut self) {
-        self.worker.change_region(self.before);
-    }
-}
-
 /// Takes the calling worker out of its blocking region until this is dropped, while it runs a task
 /// that it waits for. Meanwhile the task's waits do not count for the poll below it.
 pub(crate) struct OutsideOfRegion {
-    _left: Option<OtherRegion>,
+    _left: Option<Region>,
     _meanwhile: Option<PollScope>,
 }
 
@@ -72,7 +52,7 @@ impl OutsideOfRegion {
     pub(crate) fn enter() -> Self {
         let worker = context::worker().filter(|worker| worker.region.get().is_some());
         OutsideOfRegion {
-            _left: worker.map(|worker| OtherRegion::enter(worker, None)),
+            _left: worker.map(|worker| Region::change(worker, None)),
             _meanwhile: has_waits().then(|| PollScope::begin(Poller::Other)),
         }
     }
@@ -160,31 +140,43 @@ fn wait_until(
     }
 }
 
-/// Keeps the calling thread in a blocking region until it is dropped.
+/// The calling worker is in another blocking region than before, or in none, until this is dropped.
 pub(crate) struct Region {
-    /// `None` outside of workers, and inside of a region that counts for this one too.
-    _entered: Option<OtherRegion>,
+    worker: Rc<WorkerContext>,
+    before: Option<RegionKind>,
 }
 
 impl Region {
-    /// Enters the region of a wait that parks. `None`: of any other code that blocks.
-    pub(crate) fn enter(wait: Option<Dependency>) -> Self {
-        let entered = context::worker().and_then(|worker| {
-            let pool = worker.shared.id();
-            let kind = match wait {
-                Some(Dependency::Pool(own) | Dependency::Capacity(own)) if own == pool => {
-                    RegionKind::Own
-                }
-                _ if worker.runs_tasks.get() => RegionKind::Declared,
-                // A worker started in place of one in its start hook would run the same hook. So
-                // only waits that may be for a task of the pool are regions there.
-                None => return None,
-                Some(_) => RegionKind::Own,
-            };
-            let begins = worker.region.get() < Some(kind) && worker.may_wait();
-            begins.then(|| OtherRegion::enter(worker, Some(kind)))
-        });
-        Region { _entered: entered }
+    /// Enters the region of a wait that parks. `wait` is `None` for any other code that blocks.
+    /// Returns `None` outside of workers, and inside of a region that counts for this one too.
+    #[must_use]
+    pub(crate) fn enter(wait: Option<Dependency>) -> Option<Self> {
+        let worker = context::worker()?;
+        let pool = worker.shared.id();
+        let kind = match wait {
+            Some(Dependency::Pool(own) | Dependency::Capacity(own)) if own == pool => {
+                RegionKind::Own
+            }
+            _ if worker.runs_tasks.get() => RegionKind::Declared,
+            // A worker started in place of one in its start hook would run the same hook. So only
+            // waits that may be for a task of the pool are regions there.
+            None => return None,
+            Some(_) => RegionKind::Own,
+        };
+        let begins = worker.region.get() < Some(kind) && worker.may_wait();
+        begins.then(|| Region::change(worker, Some(kind)))
+    }
+
+    fn change(worker: Rc<WorkerContext>, to: Option<RegionKind>) -> Self {
+        let before = worker.region.get();
+        worker.change_region(to);
+        Region { worker, before }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        self.worker.change_region(self.before);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::crew::{Exit, RegistryState, Search, Snapshot, ThreadKey, WorkerMetrics};
 use crate::keeper::End;
 use crate::observe::Event;
-use crate::sched::context::{OutsideOfWorker, is_outside_of_worker};
+use crate::sched::context::{is_outside_of_worker, outside_of_worker};
 use crate::sched::shared::Shared;
 use crate::sched::worker::{self, Start};
 use crate::sync::unwind::{discard, quietly};
@@ -59,7 +59,7 @@ impl Shared {
             let (hooks, name) = (hooks.clone(), self.config.name.clone());
             return self.run_later(Box::new(move || hooks.emit(&name, event)));
         }
-        let _outside = OutsideOfWorker::begin();
+        let _outside = outside_of_worker();
         hooks.emit(&self.config.name, event);
     }
 
@@ -201,7 +201,7 @@ impl Shared {
             // gives up, a worker runs with an index of `max_size` or above.
             drop(registry);
             // In the hook, a worker that starts another or leaves is no worker.
-            let outside = OutsideOfWorker::begin();
+            let outside = outside_of_worker();
             name = Some((index, hooks.thread_name(index)));
             drop(outside);
             registry = self.registry.lock_reaped();

@@ -13,7 +13,7 @@ type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 
 thread_local! {
     /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
-    static STEPS: RefCell<Option<VecDeque<Deferral>>> = RefCell::new(None);
+    static STEPS: RefCell<Option<VecDeque<Deferral>>> = const { RefCell::new(None) };
 }
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.

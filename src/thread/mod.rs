@@ -21,14 +21,14 @@ use crate::sync::{start_thread, thread_local};
 thread_local! {
     /// Which worker the thread is. Has no destructor, so that destructors of users' thread-locals
     /// can still read it.
-    static IDENTITY: Cell<Option<Identity>> = Cell::new(None);
+    static IDENTITY: Cell<Option<Identity>> = const { Cell::new(None) };
 
     /// `None` for a thread outside of pools that runs no scope's tasks.
-    static STACK: Cell<Option<Stack>> = Cell::new(None);
+    static STACK: Cell<Option<Stack>> = const { Cell::new(None) };
 
     /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is
     /// inside an executor of that crate already.
-    static ENTERED: RefCell<Option<Enter>> = RefCell::new(None);
+    static ENTERED: RefCell<Option<Enter>> = const { RefCell::new(None) };
 }
 
 /// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not

@@ -27,7 +27,7 @@ use std::task::{Context, Poll, Waker};
 use crate::sched::{CallerMark, Dependency, NO_LIMIT, TaskRoute, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
-use crate::sync::unwind::{Payload, contain, discard};
+use crate::sync::unwind::{OnDrop, Payload, contain, discard};
 use crate::task::{
     Action, Attachment, Begin, Closure, FutureCell, FutureOwner, Header, Job, Left, Moment,
     Outcome, PendingKey, Run, Sink, Taken, TransitionToIdle, Wakeable, Withdrawal,
@@ -85,35 +85,18 @@ impl Job {
     }
 }
 
-// The address of the task with a handle that the thread runs or drops, or zero. Read when a wait
-// for a handle is about to block. As a constant it takes 11 of the 535 instructions of a poll less;
-// loom's macro does not know these.
-#[cfg(not(elastipool_loom))]
 thread_local! {
+    /// The address of the task with a handle that the thread runs or drops, or zero. Read when a
+    /// wait for a handle is about to block.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-#[cfg(elastipool_loom)]
-thread_local! {
-    static OWN: Cell<usize> = Cell::new(0);
-}
-
-/// The task with a header runs, or is dropped, on the calling thread until this is dropped. Holds
-/// the address of the task below it.
-struct OwnTask(usize);
-
-impl OwnTask {
-    #[inline(always)]
-    fn begin(header: &Header) -> Self {
-        OwnTask(OWN.try_with(|own| own.replace(ptr::from_ref(header).addr())).unwrap_or(0))
-    }
-}
-
-impl Drop for OwnTask {
-    #[inline(always)]
-    fn drop(&mut self) {
-        let _ = OWN.try_with(|own| own.set(self.0));
-    }
+/// The task with the header runs, or is dropped, on the calling thread until what this returns is
+/// dropped.
+#[inline(always)]
+fn begin_own(header: &Header) -> impl Drop + use<> {
+    let below = OWN.try_with(|own| own.replace(ptr::from_ref(header).addr())).unwrap_or(0);
+    OnDrop(move || _ = OWN.try_with(|own| own.set(below)))
 }
 
 /// Whether the calling thread runs or drops this task, so that a wait for its end would never
@@ -244,7 +227,7 @@ fn drive<'a>(
     future: &'a dyn Pollable,
     outcome: &mut Outcome,
 ) -> Driven<'a> {
-    let _own = OwnTask::begin(header);
+    let _own = begin_own(header);
     let (mut owner, moment, polls, left) = match header.take(action) {
         Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon, None),
         Taken::ToDrop(owner, moment) => (owner, moment, false, None),
@@ -379,7 +362,7 @@ impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Run for Futur
                 }
                 Ok(TransitionToIdle::Submit) => return Outcome::Yielded(self),
                 Err(owner) => {
-                    let _own = OwnTask::begin(header);
+                    let _own = begin_own(header);
                     self.end(owner, &mut outcome);
                 }
             },
@@ -438,7 +421,7 @@ fn end_last<'a>(
     route: &TaskRoute,
     end: &dyn Fn(FutureOwner<'a>, &mut Outcome),
 ) {
-    let _own = OwnTask::begin(header);
+    let _own = begin_own(header);
     let route = route.route();
     // Keeps the future's destructor from joining the pool, which would wait for itself.
     let mark = route.map(|route| CallerMark::begin(route.shared, route.view));

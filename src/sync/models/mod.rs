@@ -13,10 +13,17 @@ pub(crate) use loom::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence},
     thread,
     thread::{JoinHandle as ThreadHandle, yield_now},
-    thread_local,
 };
 
 use crate::sync::parker::{Parker, Signal};
+
+/// loom's macro does not know constants.
+macro_rules! const_thread_local {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = const { $value:expr };)*) => {
+        loom::thread_local! { $($(#[$attribute])* static $name: $type = $value;)* }
+    };
+}
+pub(crate) use const_thread_local as thread_local;
 
 std::thread_local! {
     /// Refuses the next start of a thread.
