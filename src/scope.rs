@@ -4,8 +4,7 @@
 //!
 //! # Why it is sound
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they
-//! borrow. [`Scope::add`] and, for futures, [`Scope::add_future`] are the places that erase the
-//! lifetime. These facts replace the compiler's check:
+//! borrow. [`Scope::erase`] and, for futures, [`Scope::erase_future`] erase the lifetime. These facts replace the compiler's check:
 //!
 //! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's
 //!    unstarted tasks ([`UnstartedList`]), or counts there as running, which change under one lock.
@@ -63,13 +62,11 @@ use crate::submit::{Accepted, Patience, is_boxed};
 use crate::sync::unwind::quietly;
 use crate::sync::unwind::{Contained, OnDrop, Payload, contain, discard};
 use crate::sync::{Mutex, thread_local};
-#[cfg(feature = "async")]
-use crate::task::ScopedFuture;
-use crate::task::{Closure, Job, Line, Outcome, Promise, ViewId, settle};
-use crate::task::{Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList};
+use crate::task::{
+    Closure, Job, Line, Outcome, Promise, Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList,
+    ViewId, settle,
+};
 use crate::thread::PoolId;
-#[cfg(feature = "async")]
-use crate::wait::FutureTask;
 use crate::wait::{run_awaited_scoped_task, run_awaited_tasks};
 
 /// Where the entries of a list's tasks are queued.
@@ -576,23 +573,30 @@ impl<'scope> Scope<'scope, '_> {
         Job::stored(unsafe { Closure::new_borrowing(run) })
     }
 
-    /// Adds an accepted future, a [`Delivering`], to the scope's unstarted tasks.
+    /// Makes a future that is dropped when it has ended, and then delivers its result. Forgets the
+    /// lifetime of the unfinished task. If it is dropped instead, the future goes first, as in
+    /// [`evaluation`].
     #[cfg(feature = "async")]
-    fn add_future(
-        &self,
-        accepted: Accepted<'_>,
-        own: TaskRoute,
-        future: BorrowingFuture<'scope>,
-        has_handle: bool,
-    ) -> TaskId {
-        let future = Self::erase_future(future);
-        let task = FutureTask::task(future, ScopedFuture::new(self.tasks, has_handle), own);
-        accepted.enqueue_unstarted(self.tasks, Job::task(task), Reporter::Future)
-    }
-
-    /// Forgets the lifetime of an unfinished future, for [`add_future`](Self::add_future) alone.
-    #[cfg(feature = "async")]
-    fn erase_future(future: BorrowingFuture<'scope>) -> ErasedFuture {
+    fn erase_future<F, S>(future: F, settle: S) -> ErasedFuture
+    where
+        F: Future + Send + 'scope,
+        S: FnOnce(Result<F::Output, Payload>) -> Outcome + Send + 'scope,
+    {
+        let (mut future, settle) = (Some(future), Contained::new(settle));
+        let future: Pin<Box<dyn Future<Output = Outcome> + Send + 'scope>> = Box::pin(async move {
+            // SAFETY: the future lies in the box, and is not moved until it is dropped in place.
+            let mut future = unsafe { Pin::new_unchecked(&mut future) };
+            let poll = |context: &mut Context<'_>| {
+                let future = future.as_mut().as_pin_mut().expect("it has not ended");
+                match contain(|| future.poll(context)) {
+                    Ok(polled) => polled.map(Ok),
+                    Err(payload) => Poll::Ready(Err(payload)),
+                }
+            };
+            let result = poll_fn(poll).await;
+            quietly(|| future.set(None));
+            settle.into_inner()(result)
+        });
         // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends.
         // The scope waits until this task is no longer unfinished, which is after the future was
         // dropped. See the module's documentation.
@@ -664,54 +668,7 @@ impl<T> Items<T> {
 /// A future of a scope, without its lifetime. All of them have this type, so what polls them is
 /// compiled once.
 #[cfg(feature = "async")]
-type ErasedFuture = BorrowingFuture<'static>;
-
-#[cfg(feature = "async")]
-type BorrowingFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
-
-/// A future that is dropped when it has ended, and then delivers its result.
-#[cfg(feature = "async")]
-struct Delivering<F, S> {
-    /// Pinned. `None` once it has ended.
-    future: Option<F>,
-    settle: Option<S>,
-}
-
-#[cfg(feature = "async")]
-impl<F: Future, S: FnOnce(Result<F::Output, Payload>) -> Outcome> Future for Delivering<F, S> {
-    type Output = Outcome;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome> {
-        // SAFETY: the future is not moved, neither here nor by the destructor of this. `settle` is
-        // never pinned.
-        let (mut future, settle) = unsafe {
-            let this = self.get_unchecked_mut();
-            (Pin::new_unchecked(&mut this.future), &mut this.settle)
-        };
-        let polled = contain(|| {
-            let future = future.as_mut().as_pin_mut().expect("it is not polled after its end");
-            future.poll(context)
-        });
-        let result = match polled {
-            Ok(Poll::Pending) => return Poll::Pending,
-            Ok(Poll::Ready(value)) => Ok(value),
-            Err(payload) => Err(payload),
-        };
-        quietly(|| future.set(None));
-        let settle = settle.take().expect("it has ended once");
-        Poll::Ready(settle(result))
-    }
-}
-
-/// One after the other: if both destructors panicked together, the process would abort.
-#[cfg(feature = "async")]
-impl<F, S> Drop for Delivering<F, S> {
-    fn drop(&mut self) {
-        // SAFETY: the future is dropped where it was pinned, if it was.
-        let mut future = unsafe { Pin::new_unchecked(&mut self.future) };
-        quietly(|| future.set(None));
-    }
-}
+type ErasedFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 impl fmt::Debug for Scope<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

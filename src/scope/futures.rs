@@ -3,13 +3,14 @@
 
 use std::future::Future;
 
-use super::{Delivering, Scope, ScopedJoinHandle};
+use super::{ErasedFuture, Scope, ScopedJoinHandle};
 use crate::error::{Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::TaskRoute;
 use crate::submit::{Accepted, Patience};
 use crate::sync::unwind::discard;
-use crate::task::{Line, Outcome, settle};
+use crate::task::{Job, Line, Outcome, Reporter, ScopedFuture, TaskId, settle};
+use crate::wait::FutureTask;
 
 /// # Futures that borrow (feature `async`)
 ///
@@ -195,8 +196,7 @@ impl<'scope> Scope<'scope, '_> {
         F: Future<Output = ()> + Send + 'scope,
     {
         let own = self.future_route(accepted.line);
-        let future = Box::pin(Delivering { future: Some(future), settle: Some(Outcome::of) });
-        self.add_future(accepted, own, future, false);
+        self.add_future(accepted, own, Self::erase_future(future, Outcome::of), false);
     }
 
     fn add_with_handle<F>(
@@ -209,9 +209,20 @@ impl<'scope> Scope<'scope, '_> {
     {
         let own = self.future_route(accepted.line);
         let (promise, handle) = JoinHandle::new(self.route(), own.expiry());
-        let settle = Some(move |result| settle(promise, result));
-        let future = Box::pin(Delivering { future: Some(future), settle });
+        let future = Self::erase_future(future, move |result| settle(promise, result));
         let id = self.add_future(accepted, own, future, true);
         self.scoped(handle, Some(id))
+    }
+
+    /// Adds an accepted future to the scope's unstarted tasks.
+    fn add_future(
+        &self,
+        accepted: Accepted<'_>,
+        own: TaskRoute,
+        future: ErasedFuture,
+        has_handle: bool,
+    ) -> TaskId {
+        let task = FutureTask::task(future, ScopedFuture::new(self.tasks, has_handle), own);
+        accepted.enqueue_unstarted(self.tasks, Job::task(task), Reporter::Future)
     }
 }
