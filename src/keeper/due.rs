@@ -2,7 +2,6 @@
 //! state, which the pool has; what is done with it stands in `keeper.rs`, `stall.rs`, `measured.rs`
 //! and `deferred.rs`.
 
-use std::collections::VecDeque;
 use std::sync::Weak;
 use std::time::{Duration, Instant};
 use std::{cmp, mem};
@@ -236,10 +235,9 @@ impl Sizing {
 pub(super) type DeadlineKey = (Instant, usize);
 
 /// What the keeper ends at a certain time, whatever the workers do and whether a thread waits:
-/// groups with a deadline. In the order of the keys: equal times in that of the addresses. Mostly,
-/// the latest is added and one of the earliest removed, which moves few others.
+/// groups with a deadline. In the order of the keys: equal times in that of the addresses.
 #[derive(Default)]
-pub(crate) struct Deadlines(Mutex<VecDeque<(DeadlineKey, Weak<dyn AnyGroup>)>>);
+pub(crate) struct Deadlines(Mutex<Vec<(DeadlineKey, Weak<dyn AnyGroup>)>>);
 
 impl Deadlines {
     pub(crate) fn add(&self, key: DeadlineKey, what: Weak<dyn AnyGroup>) {
@@ -255,14 +253,14 @@ impl Deadlines {
         }
     }
 
-    /// Takes one that is due. Otherwise returns when the first one is.
-    pub(crate) fn take_due(&self) -> Result<Weak<dyn AnyGroup>, Option<Instant>> {
+    /// Takes those that are due. Returns when the first one of the others is.
+    pub(crate) fn take_due(&self) -> (Vec<Weak<dyn AnyGroup>>, Option<Instant>) {
+        let now = Instant::now();
         let mut deadlines = self.0.lock();
-        let first = deadlines.front().map(|((at, _), _)| *at);
         // A model has no time: all are due.
-        let is_due = first.is_some_and(|at| cfg!(elastipool_loom) || at <= Instant::now());
-        let due = if is_due { deadlines.pop_front() } else { None };
-        due.map(|(_, what)| what).ok_or(first)
+        let count = deadlines.partition_point(|((at, _), _)| cfg!(elastipool_loom) || *at <= now);
+        let due = deadlines.drain(..count).map(|(_, what)| what).collect();
+        (due, deadlines.first().map(|((at, _), _)| *at))
     }
 }
 

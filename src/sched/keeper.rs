@@ -161,18 +161,16 @@ impl Shared {
 
     /// [`KeeperJob::Deadlines`].
     fn expire_due(&self) {
-        let next = loop {
-            match self.deadlines.take_due() {
-                Ok(due) => self.run_later(Box::new(move || {
-                    if let Some(due) = due.upgrade() {
-                        // Contained: it drops tasks, and this may be the last reference.
-                        quietly(|| due.expire());
-                        discard(due);
-                    }
-                })),
-                Err(next) => break next,
-            }
-        };
+        let (due, next) = self.deadlines.take_due();
+        for group in due {
+            self.run_later(Box::new(move || {
+                if let Some(group) = group.upgrade() {
+                    // Contained: it drops tasks, and this may be the last reference.
+                    quietly(|| group.expire());
+                    discard(group);
+                }
+            }));
+        }
         if let Some(at) = next {
             self.keeper.ask(KeeperJob::Deadlines, at);
         }
