@@ -233,13 +233,13 @@ impl fmt::Display for RunningThread {
 impl fmt::Display for TaskInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = if self.is_future { "future" } else { "closure" };
-        write!(f, "{kind} submitted at {}, ", self.location)?;
-        let milliseconds = self.since.as_millis();
-        match self.state {
-            TaskState::Queued => write!(f, "queued for {milliseconds} ms"),
-            TaskState::Running => write!(f, "runs for {milliseconds} ms"),
-            TaskState::Blocked => write!(f, "runs for {milliseconds} ms, blocked"),
-            TaskState::Pending => write!(f, "pending for {milliseconds} ms"),
-        }
+        let (what, end) = match self.state {
+            TaskState::Queued => ("queued", ""),
+            TaskState::Running => ("runs", ""),
+            TaskState::Blocked => ("runs", ", blocked"),
+            TaskState::Pending => ("pending", ""),
+        };
+        let (location, milliseconds) = (self.location, self.since.as_millis());
+        write!(f, "{kind} submitted at {location}, {what} for {milliseconds} ms{end}")
     }
 }

@@ -50,7 +50,7 @@ impl<T> Local<T> {
 
     fn new() -> Self {
         let rings = [Ring::new(), Ring::new()];
-        let stealers = rings.each_ref().map(Ring::stealer);
+        let stealers = [rings[0].stealer(), rings[1].stealer()];
         Local {
             rings,
             node: Arc::new(Node {
@@ -72,7 +72,7 @@ impl<T> Local<T> {
     pub(crate) fn close(self, queue: &Queue<T>) -> bool {
         let has_moved = {
             let _moves = queue.moves.read();
-            Kind::ALL.map(|kind| self.inject(queue, kind)).contains(&true)
+            self.inject(queue, Kind::Woken) | self.inject(queue, Kind::New)
         };
         // A stealer that still reads a buffer needs a few instructions, but may have no CPU.
         while !self.rings.iter().all(Ring::release) {

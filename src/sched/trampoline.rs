@@ -2,7 +2,6 @@
 //! nested calls would overflow the stack.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 
 use crate::sched::route::{OwnedRoute, Route};
 use crate::sync::thread_local;
@@ -11,9 +10,11 @@ use crate::task::Job;
 /// A deferred call with a task.
 type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 
+/// The calls that [`trampoline`] has yet to make. `None` while it is not running.
+type Steps = Option<Vec<Deferral>>;
+
 thread_local! {
-    /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
-    static STEPS: RefCell<Option<VecDeque<Deferral>>> = const { RefCell::new(None) };
+    static STEPS: RefCell<Steps> = const { RefCell::new(None) };
 }
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
@@ -21,28 +22,29 @@ pub(crate) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
     let mut next = Some((OwnedRoute::new(route), job, what));
     let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
         Some(steps) => steps.extend(next.take()),
-        none => *none = Some(VecDeque::new()),
+        none => *none = Some(Vec::new()),
     });
     let is_outermost = next.is_some();
     while let Some((route, job, what)) = next {
         what(route.route(), job);
-        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop_front()).ok().flatten();
+        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop()).ok().flatten();
     }
     if is_outermost {
-        let _ = STEPS.try_with(RefCell::take);
+        replace_steps(None);
     }
+}
+
+fn replace_steps(steps: Steps) -> Steps {
+    STEPS.try_with(|current| current.replace(steps)).ok().flatten()
 }
 
 /// Runs user code off the trampoline: its follow-up work is not deferred to a call below it,
 /// because the code may wait for that work. `f` does not panic.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
-    // Mostly it does not run, and then nothing is moved.
-    let take = |steps: &RefCell<Option<_>>| {
-        let is_running = steps.borrow().is_some();
-        is_running.then(|| steps.take())
-    };
-    let Some(left) = STEPS.try_with(take).ok().flatten() else { return f() };
+    let left = replace_steps(None);
     let result = f();
-    let _ = STEPS.try_with(|steps| steps.replace(left));
+    if left.is_some() {
+        replace_steps(left);
+    }
     result
 }

@@ -10,7 +10,6 @@
 //!
 //! A view has a queue of the same kind, in which workers wait for a place (`policy.rs`).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,7 +33,7 @@ pub(crate) struct Returning {
 #[derive(Default)]
 pub(crate) struct ReturnQueue {
     /// The first one in front.
-    parkers: VecDeque<Arc<Parker>>,
+    parkers: Vec<Arc<Parker>>,
     /// How many workers have left the queue.
     released: usize,
     /// How many others proceed with the first one, the next time the queue does not move.
@@ -88,7 +87,7 @@ impl ReturnQueue {
     /// Appends the calling worker.
     pub(crate) fn enqueue(&mut self) -> Arc<Parker> {
         let parker = Arc::new(Parker::default());
-        self.parkers.push_back(Arc::clone(&parker));
+        self.parkers.push(Arc::clone(&parker));
         parker
     }
 
@@ -101,7 +100,7 @@ impl ReturnQueue {
     /// Releases workers although they may not run, if the one with this parker is the first and
     /// none has left the queue since the last call with the same `seen`. Returns how many.
     pub(crate) fn force(&mut self, parker: &Arc<Parker>, seen: &mut Option<usize>) -> usize {
-        let is_first = self.parkers.front().is_some_and(|first| Arc::ptr_eq(first, parker));
+        let is_first = self.parkers.first().is_some_and(|first| Arc::ptr_eq(first, parker));
         let is_still = seen.replace(self.released) == Some(self.released);
         if !is_first || !is_still {
             return 0;
@@ -114,8 +113,8 @@ impl ReturnQueue {
 
     fn pop(&mut self) {
         self.released = self.released.wrapping_add(1);
-        if let Some(parker) = self.parkers.pop_front() {
-            parker.unpark();
+        if !self.parkers.is_empty() {
+            self.parkers.remove(0).unpark();
         }
     }
 }
