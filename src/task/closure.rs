@@ -68,17 +68,23 @@ impl<R> Methods<R> {
     }
 }
 
+/// Stores a closure, in a box if it is large. A macro: an unoptimised build copies the closure in
+/// each function that it passes through.
+macro_rules! stored {
+    ($closure:ident as $type:ty, $methods:ident) => {
+        if const { fits::<$type>() } {
+            Closure { space: store($closure), methods: &const { Methods::$methods::<$type>() } }
+        } else {
+            let methods = &const { Methods::$methods::<Box<$type>>() };
+            Closure { space: store(Box::new($closure)), methods }
+        }
+    };
+}
+
 impl<R: 'static> Closure<R> {
     /// Stores a closure.
     pub(crate) fn new<F: FnOnce() -> R + Send + 'static>(closure: F) -> Self {
-        // Not by `new_borrowing`: an unoptimised build copies the closure in each function that it
-        // passes through.
-        if const { fits::<F>() } {
-            Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
-        } else {
-            let methods = &const { Methods::of_closure::<Box<F>>() };
-            Closure { space: store(Box::new(closure)), methods }
-        }
+        stored!(closure as F, of_closure)
     }
 
     /// Stores a closure that borrows.
@@ -86,23 +92,13 @@ impl<R: 'static> Closure<R> {
     /// # Safety
     /// The result is called or dropped before any borrow of `closure` ends.
     pub(crate) unsafe fn new_borrowing<F: FnOnce() -> R + Send>(closure: F) -> Self {
-        if const { fits::<F>() } {
-            Closure { space: store(closure), methods: &const { Methods::of_closure::<F>() } }
-        } else {
-            let methods = &const { Methods::of_closure::<Box<F>>() };
-            Closure { space: store(Box::new(closure)), methods }
-        }
+        stored!(closure as F, of_closure)
     }
 
     /// Stores a closure that may panic. What contains the panic is compiled once, not for each type
     /// of closure.
     pub(super) fn contained<F: FnOnce() + Send + 'static>(closure: F) -> Self {
-        if const { fits::<F>() } {
-            Closure { space: store(closure), methods: &const { Methods::of_contained::<F>() } }
-        } else {
-            let methods = &const { Methods::of_contained::<Box<F>>() };
-            Closure { space: store(Box::new(closure)), methods }
-        }
+        stored!(closure as F, of_contained)
     }
 
     /// Calls the closure. This is not moved, and what is left does nothing when it is dropped.
