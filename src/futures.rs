@@ -105,8 +105,7 @@ impl ThreadPool {
     #[track_caller]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let accepted = or_refused!(self.accept(Patience::Endless), self.route(), future);
         JoinHandle::of_future(accepted, future, || self.owned_route())
@@ -127,8 +126,7 @@ impl ThreadPool {
     #[track_caller]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let accepted = or_hand_back!(self.accept(Patience::None), future);
         Ok(JoinHandle::of_future(accepted, future, || self.owned_route()))

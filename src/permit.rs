@@ -172,8 +172,7 @@ impl Permit {
     #[track_caller]
     pub fn spawn_await<F>(mut self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let route = self.0.owned_route();
         let accepted = or_refused!(self.0.accept(Location::caller()), self.0.route(), future);

@@ -313,8 +313,7 @@ impl ThreadPool {
     #[track_caller]
     pub fn complete<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let accepted = or_refused!(self.accept(Patience::Endless), self.route(), future);
         JoinHandle::of_completion(accepted, future)
@@ -335,8 +334,7 @@ impl ThreadPool {
     #[track_caller]
     pub fn try_complete<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         let accepted = or_hand_back!(self.accept(Patience::None), future);
         Ok(JoinHandle::of_completion(accepted, future))

@@ -90,8 +90,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[track_caller]
     pub fn spawn_await<F>(&self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         or_refused!(self.admit(true), self.inner.route(), future).task_with_handle(future, true)
     }
@@ -112,8 +111,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[track_caller]
     pub fn try_spawn_await<F>(&self, future: F) -> Result<JoinHandle<F::Output>, Rejected<F>>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         Ok(or_hand_back!(self.admit(false), future).task_with_handle(future, true))
     }

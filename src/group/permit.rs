@@ -246,8 +246,7 @@ impl<E: Send + 'static> GroupPermit<E> {
     #[track_caller]
     pub fn spawn_await<F>(mut self, future: F) -> JoinHandle<F::Output>
     where
-        F: Future + Send + 'static,
-        F::Output: Send,
+        F: Future<Output: Send> + Send + 'static,
     {
         or_refused!(self.admit(Location::caller()), self.slot.inner.route(), future)
             .task_with_handle(future, true)

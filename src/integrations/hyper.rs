@@ -11,8 +11,7 @@ use crate::weak::WeakThreadPool;
 #[cfg_attr(not(doctest), doc = include_str!("hyper.md"))]
 impl<F> Executor<F> for ThreadPool
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future<Output: Send + 'static> + Send + 'static,
 {
     #[track_caller]
     fn execute(&self, future: F) {
@@ -24,8 +23,7 @@ where
 /// As for [`ThreadPool`]. If no handle of the pool is left, the future is dropped.
 impl<F> Executor<F> for WeakThreadPool
 where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
+    F: Future<Output: Send + 'static> + Send + 'static,
 {
     #[track_caller]
     fn execute(&self, future: F) {
