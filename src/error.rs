@@ -308,6 +308,10 @@ enum Cause {
 }
 
 impl JoinError {
+    pub(crate) const CANCELLED: Self = JoinError(Cause::Cancelled);
+    pub(crate) const EXPIRED: Self = JoinError(Cause::Expired);
+    pub(crate) const DEADLINE_PASSED: Self = JoinError(Cause::DeadlinePassed);
+
     pub(crate) fn panicked(payload: Payload) -> Self {
         JoinError(Cause::Panic(Arc::new(Mutex::new(Some(payload)))))
     }
@@ -318,18 +322,6 @@ impl JoinError {
             Refusal::Closed | Refusal::ViewClosed => Cause::Closed(refusal.text()),
             _ => Cause::Cancelled,
         })
-    }
-
-    pub(crate) fn cancelled() -> Self {
-        JoinError(Cause::Cancelled)
-    }
-
-    pub(crate) fn expired() -> Self {
-        JoinError(Cause::Expired)
-    }
-
-    pub(crate) fn deadline_passed() -> Self {
-        JoinError(Cause::DeadlinePassed)
     }
 
     /// Returns whether the task panicked.

@@ -313,7 +313,7 @@ impl<T> FusedFuture for JoinHandle<T> {
 /// Why a task ended without a result.
 fn without_result(expiry: Option<&Arc<Expiry>>) -> JoinError {
     let is_expired = expiry.is_some_and(|expiry| expiry.is_expired());
-    if is_expired { JoinError::expired() } else { JoinError::cancelled() }
+    if is_expired { JoinError::EXPIRED } else { JoinError::CANCELLED }
 }
 
 impl<T> fmt::Debug for JoinHandle<T> {

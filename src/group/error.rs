@@ -51,9 +51,7 @@ pub enum GroupError<E> {
 }
 
 impl<E> GroupError<E> {
-    pub(super) fn cancelled() -> Self {
-        GroupError::Join(JoinError::cancelled())
-    }
+    pub(super) const CANCELLED: Self = GroupError::Join(JoinError::CANCELLED);
 
     /// Returns whether a task panicked.
     ///

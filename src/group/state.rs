@@ -387,8 +387,7 @@ impl<E> GroupState<E> {
             self.token = CancellationToken::new();
         }
         if failures.is_empty() && (is_incomplete || is_cancelled) && !has_won {
-            let error =
-                if has_expired { JoinError::deadline_passed() } else { JoinError::cancelled() };
+            let error = if has_expired { JoinError::DEADLINE_PASSED } else { JoinError::CANCELLED };
             failures.push(GroupError::Join(error));
         }
         failures
@@ -581,7 +580,7 @@ impl<E> Quiet<E> {
         self.key = None;
         match state.waiters.remove(key) {
             Waiter::Ended(Some(errors)) => Poll::Ready(errors),
-            _ => Poll::Ready(vec![GroupError::cancelled()]),
+            _ => Poll::Ready(vec![GroupError::CANCELLED]),
         }
     }
 }

@@ -98,7 +98,7 @@ impl<E: Send + 'static> TaskGroup<E> {
     #[track_caller]
     pub fn wait_all(&self) -> Vec<GroupError<E>> {
         if self.inner.refuses_own_task("wait") {
-            return vec![GroupError::cancelled()];
+            return vec![GroupError::CANCELLED];
         }
         self.wait_until(None).expect(NO_LIMIT)
     }
@@ -228,7 +228,7 @@ impl<E> Future for GroupWait<E> {
     #[track_caller]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if self.quiet.inner.refuses_own_task("await") {
-            return Poll::Ready(Err(GroupError::cancelled()));
+            return Poll::Ready(Err(GroupError::CANCELLED));
         }
         let polled = Pin::new(&mut self.quiet).poll(context);
         polled.map(|errors| self.quiet.inner.first(errors))

@@ -215,7 +215,7 @@ impl<T> JoinHandle<T> {
     ) -> Option<Result<T, JoinError>> {
         if deadline.is_none() && self.task.as_ref().is_some_and(is_own_task) {
             assert!(thread::panicking(), "{IS_OWN}");
-            return Some(Err(JoinError::cancelled()));
+            return Some(Err(JoinError::CANCELLED));
         }
         let pool = Dependency::Pool(self.origin.pool);
         let expiry = self.origin.expiry().cloned();
@@ -227,7 +227,7 @@ impl<T> JoinHandle<T> {
             // Race 8: either the task is expired now, or it was started before.
             if it.is_late() {
                 self.cancel();
-                return Some(Err(JoinError::expired()));
+                return Some(Err(JoinError::EXPIRED));
             }
         }
         wait_for(Pin::new(self), deadline, pool)

@@ -39,14 +39,10 @@ pub(crate) enum KeeperJob {
 
 impl KeeperJob {
     /// In the order in which those that are due are done.
-    pub(crate) const ALL: [KeeperJob; 6] = [
-        KeeperJob::Threads,
-        KeeperJob::Stalls,
-        KeeperJob::Deferred,
-        KeeperJob::Growth,
-        KeeperJob::Deadlines,
-        KeeperJob::Helper,
-    ];
+    pub(crate) const ALL: [KeeperJob; 6] = {
+        use KeeperJob::*;
+        [Threads, Stalls, Deferred, Growth, Deadlines, Helper]
+    };
 }
 
 /// Code of the user's that the helper runs. See `helper.rs`.

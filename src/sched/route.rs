@@ -40,12 +40,6 @@ impl<'a> Route<'a> {
         self.shared.running_of(self.view)
     }
 
-    /// Whether it leads to the default view of a pool without observers.
-    #[inline]
-    pub(crate) fn is_default_without_observers(self) -> bool {
-        self.view.is_none() && self.shared.observers.is_empty()
-    }
-
     /// Returns the [attachment](crate::task::attachment) of a task that is submitted now: a part
     /// for each [observer](crate::observe::Observe) of the pool. Mostly there is none. A part that
     /// panics is left out.

@@ -210,7 +210,7 @@ impl<'a> Route<'a> {
     #[inline(never)]
     fn submit_closure(self, job: Job, line: Line) -> Result<(), Refusal> {
         let shared = self.shared;
-        if shared.capacity.is_some() || !self.is_default_without_observers() {
+        if shared.capacity.is_some() || self.view.is_some() || !shared.observers.is_empty() {
             return self.submit_other_closure(job, line);
         }
         match WorkerContext::current(shared) {

@@ -99,10 +99,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                if shared.counts.load().total() < shared.sizes.core().max(1) {"
         => "                if false {", Test("law_07_refusal_proof", "first_worker");
     "submit: a closure bypasses a bounded queue", "src/submit/mod.rs",
-        "        if shared.capacity.is_some() || !self.is_default_without_observers() {"
-        => "        if !self.is_default_without_observers() {", Test("queues", "closing::closing_rejects_waiting");
+        "        if shared.capacity.is_some() || self.view.is_some() || !shared.observers.is_empty() {"
+        => "        if self.view.is_some() || !shared.observers.is_empty() {", Test("queues", "closing::closing_rejects_waiting");
     "submit: a closure bypasses its view", "src/submit/mod.rs",
-        "        if shared.capacity.is_some() || !self.is_default_without_observers() {"
+        "        if shared.capacity.is_some() || self.view.is_some() || !shared.observers.is_empty() {"
         => "        if shared.capacity.is_some() {", Test("views", "counts_are_those");
     "race 8: a canceller keeps the permit", "src/submit/caller.rs",
         "        if moment == (Moment::TakenFromQueue { is_new: true }) {\n"

@@ -172,7 +172,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        state.queued -= usize::from(was_queued);\n        {\n", Test("interface", "polls_do_not_hide");
     "handle: one whose result was taken answers instead of panicking", "src/join_handle.rs",
         "else { panic!(\"{HAS_RESOLVED}\") };"
-        => "else { return Poll::Ready(Err(JoinError::cancelled())) };", Test("handles", "polling_or_waiting");
+        => "else { return Poll::Ready(Err(JoinError::CANCELLED)) };", Test("handles", "polling_or_waiting");
     "handle: the panic of a result's destructor comes out of the handle's drop", "src/join_handle.rs",
         "        discard((self.receiver.take(), self.delivered.take()));\n"
         => "", Test("law_06_panic_proof", "results_whose_drop_panics_are_contained_in");
