@@ -111,8 +111,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "own.get() == task.as_ptr().addr()"
         => "own.get() == task.as_ptr().addr() && false", Test("handles", "waits_for_its_own_handle");
     "wait: a task that has ended is still the thread's own", "src/wait/future_task.rs",
-        "        let _ = OWN.try_with(|own| own.set(self.0));\n"
-        => "        let _ = self.0;\n", Test("handles", "waits_for_its_own_handle");
+        "    OnDrop(move || _ = OWN.try_with(|own| own.set(below)))\n"
+        => "    OnDrop(move || _ = below)\n", Test("handles", "waits_for_its_own_handle");
     "pending: empty pages are kept", "src/task/paged.rs",
         "                *page = Slab::new();\n"
         => "                let _ = page;\n", Test("memory", "");
