@@ -38,10 +38,8 @@ mod futures;
 
 use std::cell::RefCell;
 use std::cmp;
-use std::collections::VecDeque;
 use std::fmt;
 use std::future::{Future, poll_fn};
-use std::iter;
 use std::marker::PhantomData;
 use std::mem;
 use std::panic::{Location, resume_unwind};
@@ -468,12 +466,11 @@ impl<'scope> Scope<'scope, '_> {
         I: IntoIterator<Item: Send + 'scope, IntoIter: ExactSizeIterator>,
         F: Fn(I::Item) + Send + Sync + 'scope,
     {
-        let mut items = items.into_iter();
-        let len = items.len();
+        let mut left: Vec<_> = items.into_iter().collect();
+        left.reverse();
+        let len = left.len();
         let share = self.share(len);
-        let pieces = iter::from_fn(|| Some(items.by_ref().take(share).collect::<Vec<_>>()));
-        let left: VecDeque<_> = pieces.take_while(|piece| !piece.is_empty()).collect();
-        let tasks = left.len();
+        let tasks = len.div_ceil(share);
         let state = Mutex::new(Items { left, tasks });
         let items = Arc::new(ForEach { f, len, line: Location::caller(), state });
         for _ in 0..tasks {
@@ -501,10 +498,13 @@ impl<'scope> Scope<'scope, '_> {
         while visited < share {
             let now = self.share(items.len);
             let most = if sizes.limit() < sizes.max() { (8 * visited).max(1) } else { now };
-            let Some(piece) = items.state.lock().take(cmp::min(most, now)) else { return };
+            let piece = items.state.lock().take(cmp::min(most, now));
+            if piece.is_empty() {
+                return;
+            }
             visited += piece.len();
             self.divide(items, now);
-            piece.into_iter().for_each(&items.f);
+            piece.into_iter().rev().for_each(&items.f);
         }
     }
 
@@ -582,10 +582,12 @@ impl<'scope> Scope<'scope, '_> {
         F: Future + Send + 'scope,
         S: FnOnce(Result<F::Output, Payload>) -> Outcome + Send + 'scope,
     {
-        let (mut future, settle) = (Some(future), Contained::new(settle));
+        let mut parts = (Some(future), Some(Contained::new(settle)));
         let future: Pin<Box<dyn Future<Output = Outcome> + Send + 'scope>> = Box::pin(async move {
+            // Captures both as one, so they are dropped in this order.
+            let (future, settle) = &mut parts;
             // SAFETY: the future lies in the box, and is not moved until it is dropped in place.
-            let mut future = unsafe { Pin::new_unchecked(&mut future) };
+            let mut future = unsafe { Pin::new_unchecked(future) };
             let poll = |context: &mut Context<'_>| {
                 let future = future.as_mut().as_pin_mut().expect("it has not ended");
                 match contain(|| future.poll(context)) {
@@ -595,6 +597,7 @@ impl<'scope> Scope<'scope, '_> {
             };
             let result = poll_fn(poll).await;
             quietly(|| future.set(None));
+            let settle = settle.take().expect("it ends once");
             settle.into_inner()(result)
         });
         // SAFETY: only the lifetime changes. What the future borrows lives until the scope ends.
@@ -641,8 +644,8 @@ struct ForEach<T, F> {
 }
 
 struct Items<T> {
-    /// Those that no task has taken, in pieces.
-    left: VecDeque<Vec<T>>,
+    /// Those that no task has taken, the first one last.
+    left: Vec<T>,
     /// How many tasks have been added. The shares of the first ones are all items together, so none
     /// is left.
     tasks: usize,
@@ -653,15 +656,10 @@ impl<T> Items<T> {
         self.tasks < wanted && !self.left.is_empty()
     }
 
-    fn take(&mut self, most: usize) -> Option<Vec<T>> {
-        let mut piece = self.left.pop_front()?;
-        // Cut in eighths, so that the next piece has its size already: the cuts of a piece copy
-        // each item about once.
-        while piece.len() > most {
-            let rest = piece.split_off(most.max(piece.len() / 8));
-            self.left.push_front(rest);
-        }
-        Some(piece)
+    /// Takes the next ones.
+    fn take(&mut self, most: usize) -> Vec<T> {
+        let rest = self.left.len().saturating_sub(most);
+        self.left.split_off(rest)
     }
 }
 

@@ -104,16 +104,9 @@ pub(crate) enum Reporter {
     Scope,
     /// The task's handle, or its group.
     Handle,
-    /// The [`ScopedFuture`], which also counts the task until its end.
+    /// The [`ScopedFuture`]. The task counts as running until that tells so, not until the thread
+    /// that has taken it returns.
     Future,
-}
-
-impl Reporter {
-    /// Whether the task counts as running until it tells so, not until the thread that has taken it
-    /// returns.
-    fn is_future(self) -> bool {
-        self == Reporter::Future
-    }
 }
 
 /// The outcome of [`UnstartedList::poll_ended`].
@@ -237,11 +230,15 @@ impl TakenTask<'_> {
         self.end(Job::run)
     }
 
-    /// Ends the task by `run`, which runs or drops it.
+    /// Ends the task by `run`, which runs or drops it. A future may have ended long before, and its
+    /// scope too.
     fn end(self, run: impl FnOnce(Job) -> Outcome) -> Outcome {
         let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
         let outcome = run(job);
-        list.end_taken(is_counted, reporter, outcome)
+        if reporter == Reporter::Future {
+            return outcome;
+        }
+        list.end_one(is_counted, reporter != Reporter::Scope, outcome)
     }
 }
 
@@ -297,15 +294,6 @@ impl UnstartedList {
         }
         state.waiter = Some(waker.clone());
         Poll::Pending
-    }
-
-    /// Ends a task that a thread has taken and run, or dropped. A future may have ended long
-    /// before, and its scope too.
-    fn end_taken(&self, is_counted: bool, reporter: Reporter, outcome: Outcome) -> Outcome {
-        if reporter.is_future() {
-            return outcome;
-        }
-        self.end_one(is_counted, reporter != Reporter::Scope, outcome)
     }
 
     /// Records how a task has ended, and wakes the scope's thread after the last one. The task's
@@ -383,7 +371,7 @@ impl UnstartedList {
         let is_wanted = !state.tasks.is_empty() && begin();
         let newest = if is_wanted { state.tasks.pop_back() } else { None };
         let Some(task) = newest else { return Claim::Nothing };
-        state.running += usize::from(task.reporter.is_future());
+        state.running += usize::from(task.reporter == Reporter::Future);
         let entry = self.take_entry_back(&mut state, take_back);
         Claim::Task(TakenTask { task, list: self, is_counted: false }, entry)
     }

@@ -80,22 +80,25 @@ fn the_handle_of_a_future_is_awaited_by_others_and_waited_for_in_the_body() {
 
 #[test]
 fn a_handle_resolves_after_its_future_was_dropped() {
-    hosted(|_| {
-        let (pool, dropped) = (pool(1), AtomicBool::new(false));
-        pool.scope(|scope| {
-            let on_drop = OnDrop(|| {
-                thread::sleep(MOMENT);
-                dropped.store(true, Ordering::SeqCst);
+    // The second one keeps no waker, so it is dropped before its end.
+    for polled in [Poll::Ready(()), Poll::Pending] {
+        hosted(move |_| {
+            let (pool, dropped) = (pool(1), AtomicBool::new(false));
+            pool.scope(|scope| {
+                let on_drop = OnDrop(|| {
+                    thread::sleep(MOMENT);
+                    dropped.store(true, Ordering::SeqCst);
+                });
+                // Captured, so dropped with the future, not at the end of the block.
+                let handle = scope.spawn_await(poll_fn(move |_| {
+                    let _captured = &on_drop;
+                    polled
+                }));
+                assert_eq!(handle.try_await_complete().is_ok(), polled.is_ready());
+                assert!(dropped.load(Ordering::SeqCst));
             });
-            // Captured, so dropped with the future, not at the end of the block.
-            let handle = scope.spawn_await(poll_fn(move |_| {
-                let _captured = &on_drop;
-                Poll::Ready(())
-            }));
-            handle.await_complete();
-            assert!(dropped.load(Ordering::SeqCst));
         });
-    });
+    }
 }
 
 #[test]

@@ -27,13 +27,13 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "    let is_awaited = state.must_cancel();", Model("groups::the_end_of_a_scope_whose");
     "scope: a task is given up before it is run", "src/task/unstarted.rs",
         "        let outcome = run(job);\n"
-        => "        let _ = list.end_taken(is_counted, reporter, Outcome::Completed);\n        let outcome = run(job);\n        return outcome;\n", Model("groups::the_end_of_a_scope_whose");
+        => "        let _ = list.end_one(is_counted, reporter != Reporter::Scope, Outcome::Completed);\n        let outcome = run(job);\n        return outcome;\n", Model("groups::the_end_of_a_scope_whose");
     "scope: a future that waits to be woken has ended", "src/task/unstarted.rs",
-        "        if reporter.is_future() {\n            return outcome;"
+        "        if reporter == Reporter::Future {\n            return outcome;"
         => "        if false {\n            return outcome;", Model("futures::the_end_of_a_scope_versus_a_wake");
     "scope: a future that the scope's own thread starts does not count", "src/task/unstarted.rs",
-        "        state.running += usize::from(task.reporter.is_future());\n"
-        => "        state.running += usize::from(task.reporter.is_future() && state.waiter.is_some());\n", Model("futures::the_end_of_a_scope_versus_a_wake");
+        "        state.running += usize::from(task.reporter == Reporter::Future);\n"
+        => "        state.running += usize::from(task.reporter == Reporter::Future && state.waiter.is_some());\n", Model("futures::the_end_of_a_scope_versus_a_wake");
     "race 24: a future is pending in a scope that panics", "src/task/unstarted.rs",
         "(!state.is_cancelled).then(||"
         => "(!state.is_cancelled || self.key.is_none()).then(||", Model("futures::a_scope_that_panics_versus_a_poll");
