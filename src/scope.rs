@@ -77,7 +77,7 @@ const KEPT_LISTS: usize = 4;
 thread_local! {
     /// Lists of scopes that have ended. Those beyond [`KEPT_LISTS`] have surplus entries, on which
     /// the next tasks rely: no more for each queue than the thread had scopes open at a time.
-    static LISTS: RefCell<Vec<(ScopeQueue, Arc<UnstartedList>)>> = const { RefCell::new(Vec::new()) };
+    static LISTS: RefCell<Vec<(ScopeQueue, Arc<UnstartedList>)>> = RefCell::default();
 }
 
 /// Returns the list of a new scope.

@@ -7,7 +7,7 @@ use crate::sync::thread_local;
 
 thread_local! {
     /// The groups whose tasks the thread runs, the innermost last.
-    static INSIDE: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static INSIDE: RefCell<Vec<usize>> = RefCell::default();
 }
 
 /// Whether the calling code is part of a task of the group with this [id](super::state::Inner::id).

@@ -46,17 +46,11 @@ use crate::views::ViewCore;
 const CREDIT_BATCH: usize = if cfg!(elastipool_loom) { 2 } else { 16 };
 
 thread_local! {
-    static THREAD: ThreadContext = const {
-        ThreadContext {
-            worker: RefCell::new(None),
-            is_outside: Cell::new(false),
-            caller_of: RefCell::new(Vec::new()),
-            task: RefCell::new(None),
-        }
-    };
+    static THREAD: ThreadContext = ThreadContext::default();
 }
 
 /// The calling thread's context, without its identity (`thread`).
+#[derive(Default)]
 struct ThreadContext {
     /// Set while the thread is a worker that runs its start hook or tasks.
     worker: RefCell<Option<Rc<WorkerContext>>>,

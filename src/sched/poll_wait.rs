@@ -23,7 +23,7 @@ pub(super) enum Poller {
 }
 
 thread_local! {
-    static POLLER: RefCell<Poller> = const { RefCell::new(Poller::Other) };
+    static POLLER: RefCell<Poller> = RefCell::default();
 }
 
 fn poller() -> Poller {

@@ -14,7 +14,7 @@ type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 type Steps = Option<Vec<Deferral>>;
 
 thread_local! {
-    static STEPS: RefCell<Steps> = const { RefCell::new(None) };
+    static STEPS: RefCell<Steps> = RefCell::default();
 }
 
 /// Calls `what` with the task. Inside of another such call, defers it until that one has returned.
@@ -41,10 +41,12 @@ fn replace_steps(steps: Steps) -> Steps {
 /// Runs user code off the trampoline: its follow-up work is not deferred to a call below it,
 /// because the code may wait for that work. `f` does not panic.
 pub(crate) fn off_trampoline<R>(f: impl FnOnce() -> R) -> R {
+    // Mostly it does not run, and then nothing is moved.
+    if !STEPS.try_with(|steps| steps.borrow().is_some()).unwrap_or(false) {
+        return f();
+    }
     let left = replace_steps(None);
     let result = f();
-    if left.is_some() {
-        replace_steps(left);
-    }
+    replace_steps(left);
     result
 }

@@ -28,7 +28,7 @@ thread_local! {
 
     /// Set while the thread [drives a future](inside_executor). `None` otherwise, or if it is
     /// inside an executor of that crate already.
-    static ENTERED: RefCell<Option<Enter>> = const { RefCell::new(None) };
+    static ENTERED: RefCell<Option<Enter>> = RefCell::default();
 }
 
 /// Identifies a pool: the address of its registry. It stays unique while a task of the pool has not

@@ -19,7 +19,7 @@ use crate::sync::parker::{Parker, Signal};
 
 /// loom's macro does not know constants.
 macro_rules! const_thread_local {
-    ($($(#[$attribute:meta])* static $name:ident: $type:ty = const { $value:expr };)*) => {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)*) => {
         loom::thread_local! { $($(#[$attribute])* static $name: $type = $value;)* }
     };
 }
