@@ -90,12 +90,16 @@ impl<F, T, S> FutureCell<F, T, S> {
         &self.header
     }
 
-    /// Takes a future that has not ended, for the last reference. Aborts the process if there is a
-    /// waker, which would point to freed memory: no path leads there.
-    pub(crate) fn take_last(&mut self) -> Option<(&Self, FutureOwner<'_>)> {
+    /// Aborts the process if there is a waker, which would point to freed memory. For the last
+    /// reference: no path leads there.
+    pub(crate) fn abort_if_it_has_wakers(&mut self) {
         if self.header.has_wakers() {
             process::abort();
         }
+    }
+
+    /// Takes a future that has not ended, for the last reference.
+    pub(crate) fn take_last(&mut self) -> Option<(&Self, FutureOwner<'_>)> {
         let is_taken = self.header.transition_to_running_last();
         is_taken.then_some((self, FutureOwner(&self.header)))
     }

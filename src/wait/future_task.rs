@@ -405,6 +405,7 @@ impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     /// Not inlined: the compiler emits several copies of what drops a task.
     #[inline(never)]
     fn drop(&mut self) {
+        self.cell.abort_if_it_has_wakers();
         if let Some((cell, owner)) = self.cell.take_last() {
             let end = &|owner, outcome: &mut _| end(cell, owner, None, outcome);
             end_last(cell.header(), owner, cell.shared(), end);
