@@ -13,7 +13,6 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, FontTransform};
 
 use crate::Result;
-use crate::engines::Engine;
 use crate::report::Comparison;
 use crate::rows::{Figure, Row, Story};
 
@@ -94,7 +93,8 @@ pub(crate) fn draw(path: &Path, comparisons: &[Comparison]) -> Result<()> {
 }
 
 /// A bar for each user row: the geometric mean over its numbers of workers, its settings, and its
-/// medians and 99th percentiles, each compared with the peer that is the best there.
+/// medians and 99th percentiles, each compared with the peer that is the best there. In the rows
+/// about sizes that is our own pool of the best size.
 fn bars(comparisons: &[Comparison]) -> Vec<Bar> {
     let mut rows: Vec<Row> = Vec::new();
     for comparison in comparisons {
@@ -109,9 +109,11 @@ fn bars(comparisons: &[Comparison]) -> Vec<Bar> {
 
 fn bar(row: Row, comparisons: &[Comparison]) -> Option<Bar> {
     let (story, name) = row.story()?;
+    // The default pool in rows about it, and otherwise one with sizes.
+    let ours = *row.engines().first()?;
     let counts = |one: &&Comparison| {
         one.row == row
-            && one.engine == Engine::Elastipool
+            && one.engine == ours
             && row.is_user_setting(one.setting)
             && matches!(one.figure, Figure::Value | Figure::P50 | Figure::P99)
     };
@@ -119,7 +121,10 @@ fn bar(row: Row, comparisons: &[Comparison]) -> Option<Bar> {
     for one in comparisons.iter().filter(counts) {
         if let Some(ratio) = one.ratio_to_best.filter(|ratio| *ratio > 0.0) {
             logarithms.push(ratio.ln());
-            peers.extend(one.best.map(|best| best.to_string()));
+            peers.extend(one.best.map(|best| match one.best_size {
+                Some(_) => "a pool of the best size".to_owned(),
+                None => best.to_string(),
+            }));
         }
     }
     let count = (!logarithms.is_empty()).then_some(logarithms.len() as f64)?;

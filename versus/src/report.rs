@@ -52,7 +52,7 @@ pub(crate) struct Comparison {
     pub(crate) best: Option<Engine>,
     /// The size of the best one, if the row compares sizes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    best_size: Option<usize>,
+    pub(crate) best_size: Option<usize>,
     pub(crate) ratio_to_best: Option<f64>,
     ratio_to_rusty_pool: Option<f64>,
     ratio_to_floor: Option<f64>,

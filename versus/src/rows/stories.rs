@@ -58,7 +58,7 @@ impl Row {
             Row::BatchSleep => (OneAnswerSoon, "100 sleeps at once"),
             Row::OpenLoop => (OneAnswerSoon, "tasks at random times"),
             Row::Neighbours => (OneAnswerSoon, "beside busy processes"),
-            Row::Backlog => (WorkBesideOtherWork, "futures beside a backlog"),
+            Row::Backlog => (WorkBesideOtherWork, "a timer in a pool of a fixed size"),
             Row::Ticks => (WorkBesideOtherWork, "a timer in the default pool"),
             Row::Ticks64 => (WorkBesideOtherWork, "64 timers in the default pool"),
             Row::Requests => (WorkBesideOtherWork, "requests of several steps"),
