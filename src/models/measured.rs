@@ -139,11 +139,12 @@ fn a_refused_thread_is_asked_for_again() {
     the_keeper_asks_again(0, measured);
 }
 
-/// Race 42: a worker rests because more run than may. The future that it leaves in the queue has
-/// yielded, so no worker was notified of it, and the other worker waits for it, unseen by the pool.
+/// More workers run than may, and one of them has a future that has yielded, so no worker was
+/// notified of it. The other worker waits for that future, unseen by the pool. The worker polls it
+/// as the extra one, or rests and asks for a measurement (race 42).
 #[cfg(feature = "async")]
 #[test]
-fn a_worker_above_a_lowered_number_asks_for_a_measurement() {
+fn a_worker_above_a_lowered_number_leaves_no_future() {
     explore(0, || {
         STARTS_KEEPER.set(true);
         let pool = measured();

@@ -140,9 +140,10 @@ fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str
         By::Model(name) => {
             let target = work.join("models");
             build = models_command(tree, &target, LOOM);
-            build.args(["--list"]);
             test = models_command(tree, &target, LOOM);
-            test.arg(format!("models::{name}"));
+            for command in [&mut build, &mut test] {
+                command.arg(format!("models::{name}"));
+            }
             // Most of the time would go to the compiler. Less optimised, it is a third.
             for command in [&mut build, &mut test] {
                 command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
@@ -161,7 +162,6 @@ fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str
                 command
             };
             build = cargo();
-            build.arg("--list");
             test = cargo();
             limit = TEST_LIMIT;
         }
@@ -169,9 +169,12 @@ fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str
     let quiet = |command: &mut Command| {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     };
-    quiet(&mut build);
-    if !build.status().expect("cargo can be started").success() {
+    let listed = build.arg("--list").output().expect("cargo can be started");
+    if !listed.status.success() {
         return Err("it does not build");
+    }
+    if !String::from_utf8_lossy(&listed.stdout).contains(": test\n") {
+        return Err("it has no test of that name");
     }
     quiet(&mut test);
     let mut child = in_own_group(&mut test).spawn().expect("cargo can be started");

@@ -14,8 +14,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 42: the keeper does not look after a measurement", "src/sizing/measured.rs",
         "        self.look_as(Notifier::KeeperLook);\n        // The next one"
         => "        // The next one", Model("measured::the_last_measurement_versus_submit");
-    "race 42: a worker above a lowered number asks for no measurement", "src/sched/worker/rest.rs",
-        "        owed.look(&self.shared);\n" => "        _ = owed.fence(&self.shared);\n", Model("measured::a_worker_above_a_lowered");
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",
@@ -66,7 +64,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         Test("growth", "a_pool_without_sizes");
     "measured: a large core_size is no start", "src/sizing/measured.rs",
         "(self.sizes.number() + reserved).max(self.sizes.core())" => "self.sizes.number() + reserved",
-        Unit("sizing::tests::the_number_rises_from_core_size");
+        Unit("measured::tests::the_number_rises_from_core_size");
     "measured: a thread that waits for a CPU sleeps", "src/sync/probe.rs",
         "Some((_, None)) => return Some(ThreadState::Awake)," => "Some((_, None)) => return Some(ThreadState::Asleep(Some(Wait::Outside))),",
         Unit("probe::tests::a_thread_that_waits"), Test("growth", "tasks_that_compute_get_few_workers_beside");
