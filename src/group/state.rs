@@ -147,8 +147,10 @@ pub(super) enum Effect {
     Admit(Queued, CancellationToken),
     /// Drop a deferred task, whose end releases its slot, or refuse a submitter, which has none.
     Refuse(Queued),
-    /// Cancel a pending future.
-    Cancel(Weak<dyn Run>),
+    /// Cancel pending futures.
+    Cancel(Vec<Weak<dyn Run>>),
+    /// Queue a deferred task of a cancelled group: this thread drops it, or a worker.
+    Unstarted(Job),
     /// Drop the unstarted tasks, because the group was cancelled. The round does not end meanwhile.
     DropUnstarted,
     /// Wake what waits for the token that was cancelled.
@@ -181,13 +183,12 @@ impl Effect {
             // This may wake the thread that waits for the handle, by a foreign executor's waker:
             // contains its panics, and lets it run its own follow-up work. It may also drop the
             // last reference to the future.
-            Effect::Cancel(future) => off_trampoline(|| {
-                quietly(|| {
-                    if let Some(future) = future.upgrade() {
-                        let _ = inner.route().cancel(future);
-                    }
-                });
-            }),
+            Effect::Cancel(futures) => {
+                off_trampoline(|| quietly(|| inner.route().cancel_futures(&futures)));
+            }
+            Effect::Unstarted(job) => {
+                inner.route().enqueue_over_limit(&inner.unstarted, job);
+            }
             Effect::DropUnstarted => {
                 if Route::may_drop_cancelled() {
                     inner.route().cancel_all(inner.unstarted.take_all());
@@ -400,8 +401,17 @@ impl<E> GroupState<E> {
         }
         self.token.mark_cancelled();
         after.push(Effect::WakeToken(self.token.clone()));
-        mem::take(&mut self.queue).into_iter().for_each(|queued| self.refuse(queued, after));
-        after.extend(self.pending.drain().into_iter().map(Effect::Cancel));
+        for queued in mem::take(&mut self.queue) {
+            match queued {
+                // All of them first: the destructor of one may wait for another.
+                Queued::Deferred(job) => {
+                    self.slots += 1;
+                    after.push(Effect::Unstarted(job));
+                }
+                submitter => after.push(Effect::Refuse(submitter)),
+            }
+        }
+        after.push(Effect::Cancel(self.pending.drain()));
         if self.slots > 0 {
             // Race 48: until the canceller has dropped them, the round does not end. So it takes no
             // task of another round.

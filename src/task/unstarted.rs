@@ -31,10 +31,10 @@
 #![cfg_attr(not(feature = "async"), allow(dead_code, reason = "only a future waits to be woken"))]
 
 use std::collections::VecDeque;
-use std::mem;
 use std::num::NonZero;
 use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
+use std::{iter, mem};
 
 use crate::sync::unwind::Payload;
 use crate::sync::{Mutex, MutexGuard};
@@ -413,12 +413,10 @@ impl UnstartedList {
         }
     }
 
-    /// Takes all tasks for a canceller. Their entries stay in the queue.
-    pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> + use<> {
-        let mut state = self.state.lock();
-        let tasks = mem::take(&mut state.tasks);
-        state.surplus += tasks.len();
-        tasks.into_iter().map(|task| task.job)
+    /// Takes all tasks for a canceller, one after the other: the destructor of one may wait for
+    /// another, which a worker drops then. Their entries stay in the queue.
+    pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> {
+        iter::from_fn(|| self.take_one(|_, _| true))
     }
 
     /// Like [`take_all`](Self::take_all), for one task. `None` if it was started before.

@@ -6,14 +6,15 @@ use crate::common;
 use std::future::Future;
 use std::panic::panic_any;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
+use std::thread;
 #[cfg(feature = "async")]
 use std::time::Instant;
 
 use common::{
-    Drops, Gate, HOUR, LIMIT, block, failure, hold, settled, under_way, value, wait_until,
+    Drops, Gate, HOUR, LIMIT, block, failure, hold, joined, settled, under_way, value, wait_until,
 };
 #[cfg(feature = "async")]
 use common::{Trigger, hold_then, triggered, waited};
@@ -304,6 +305,92 @@ fn a_destructor_may_submit_to_its_group_and_cancel_it() {
     assert!(failure(&group).is_cancelled());
     assert_eq!(reasons.load(Ordering::SeqCst), 3);
     assert_unharmed(&pool);
+}
+
+/// Whoever cancels a group drops its tasks one after the other. The destructor of one may wait for
+/// another one: of those that are unstarted, that wait for a slot, and that are pending.
+#[test]
+fn a_destructor_may_wait_for_another_task_of_its_cancelled_group() {
+    for waits_for_slot in [false, true] {
+        let pool = pool(1);
+        let group = pool.group::<()>();
+        let (captured, other, ended) = waits_for_another();
+        let submit = move |group: &TaskGroup<()>| {
+            let execute = move || {
+                drop(captured);
+                Ok(())
+            };
+            assert!(group.execute(execute).is_ok());
+            *other.lock().unwrap() = Some(group.evaluate(|| ()));
+        };
+        let gate = if waits_for_slot {
+            group.set_limit(1);
+            let (own, gate) = (group.clone(), Gate::new());
+            let passes = Arc::clone(&gate);
+            let held = group.execute(move || {
+                submit(&own);
+                passes.pass();
+                Ok(())
+            });
+            assert!(held.is_ok());
+            gate.wait_for(1);
+            gate
+        } else {
+            let gate = block(&pool);
+            submit(&group);
+            gate
+        };
+        cancel_elsewhere(&group, &gate, &ended);
+        assert_unharmed(&pool);
+    }
+}
+
+/// The same, for pending futures.
+#[cfg(feature = "async")]
+#[test]
+fn a_destructor_may_wait_for_another_future_of_its_cancelled_group() {
+    let pool = pool(1);
+    let group = pool.group::<()>();
+    let (captured, other, ended) = waits_for_another();
+    let [(_first, pending), (_second, others)] = [triggered(), triggered()];
+    let spawned = group.spawn(async move {
+        pending.await;
+        drop(captured);
+        Ok(())
+    });
+    assert!(spawned.is_ok());
+    *other.lock().unwrap() = Some(group.spawn_await(others));
+    pool.evaluate(|| ()).await_complete();
+    cancel_elsewhere(&group, &block(&pool), &ended);
+    assert_unharmed(&pool);
+}
+
+/// The handle of the other task.
+type Other = Arc<Mutex<Option<JoinHandle<()>>>>;
+
+/// What waits for another task when it is dropped. It tells that it begins to wait, and whether that
+/// task was cancelled.
+fn waits_for_another() -> (impl Drop + Send + 'static, Other, mpsc::Receiver<bool>) {
+    let other = Other::default();
+    let (handle, (sender, receiver)) = (Arc::clone(&other), mpsc::channel());
+    let captured = OnDrop(move || {
+        let handle = handle.lock().unwrap().take().unwrap();
+        sender.send(false).unwrap();
+        sender.send(settled(handle).is_err()).unwrap();
+    });
+    (captured, other, receiver)
+}
+
+/// Cancels the group on a thread of its own, and opens the gate when the destructor waits.
+#[track_caller]
+fn cancel_elsewhere(group: &TaskGroup<()>, gate: &Gate, ended: &mpsc::Receiver<bool>) {
+    let own = group.clone();
+    let canceller = thread::spawn(move || own.cancel());
+    assert_eq!(ended.recv_timeout(LIMIT), Ok(false));
+    gate.open();
+    assert_eq!(ended.recv_timeout(LIMIT), Ok(true), "the other task is cancelled");
+    assert!(failure(group).is_cancelled());
+    joined(canceller);
 }
 
 /// The waker of a foreign executor may run user code that waits for its own follow-up work. Here an

@@ -109,13 +109,19 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "Effect::Refuse(Queued::Submitter(submitter)) => drop(submitter),"
         => "Effect::Refuse(Queued::Submitter(submitter)) => mem::forget(submitter),", Model("groups::a_full_group_versus_cancel");
     "group: a cancel does not drop the deferred tasks", "src/group/state.rs",
-        "mem::take(&mut self.queue).into_iter().for_each(|queued| self.refuse(queued, after));"
-        => "mem::take(&mut self.queue).into_iter().for_each(|queued| match queued {\n            Queued::Deferred(job) => mem::forget(job),\n            other => self.refuse(other, after),\n        });", Model("groups::a_task_in_line_versus_cancel");
+        "                    after.push(Effect::Unstarted(job));\n"
+        => "                    mem::forget(job);\n", Model("groups::a_task_in_line_versus_cancel");
+    "group: a canceller takes all unstarted tasks at once", "src/task/unstarted.rs",
+        "        iter::from_fn(|| self.take_one(|_, _| true))\n"
+        => "        iter::from_fn(|| self.take_one(|_, _| true)).collect::<Vec<_>>().into_iter()\n",
+        Test("groups", "a_destructor_may_wait_for_another_task");
+    "group: a canceller cancels pending futures one after the other", "src/submit/caller.rs",
+        "        mark_cancelled(futures);\n" => "", Test("groups", "a_destructor_may_wait_for_another_future");
     "group: a future is registered without a check of the token", "src/group/state.rs",
         "(!self.token.is_cancelled()).then(|| self.pending.insert(future))"
         => "Some(self.pending.insert(future))", Model("groups::cancel_versus_a_future_of_a_group");
     "group: a cancel does not reach pending futures", "src/group/state.rs",
-        "        after.extend(self.pending.drain().into_iter().map(Effect::Cancel));\n"
+        "        after.push(Effect::Cancel(self.pending.drain()));\n"
         => "", Model("groups::a_failure_versus_a_future");
     "token: no look under the lock", "src/token.rs",
         "        if self.token.is_cancelled() {\n            self.place = None;"
