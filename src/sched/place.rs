@@ -160,6 +160,11 @@ impl Shared {
         context: &WorkerContext,
         view: Option<&'a Arc<ViewCore>>,
     ) -> Below<'a> {
+        // A claimed closure is none of the polls that the extra worker is for: another worker polls
+        // ready futures meanwhile.
+        if let Some(owed) = self.end_extra(&context.metrics) {
+            owed.look(self);
+        }
         let place = context.place.get();
         // Before it waits for a place.
         let running = self.policy.is_used().then(|| RunningMark::begin(self.running_of(view)));

@@ -164,6 +164,34 @@ fn a_poll_may_wait_for_a_future_that_it_has_woken() {
     finish(pool);
 }
 
+/// Law 1: a closure that a poll waits for, and so runs on its own stack, is no poll. The worker that
+/// polls beyond the number is one of the others meanwhile.
+#[cfg(feature = "async")]
+#[test]
+fn a_closure_that_a_poll_runs_itself_holds_up_no_future() {
+    let _alone = alone();
+    let pool = measured(1).max_size(3).build();
+    let is_over = Arc::new(AtomicBool::new(false));
+    let until_over = || {
+        let is_over = Arc::clone(&is_over);
+        move || {
+            let since = Instant::now();
+            while !is_over.load(Ordering::Relaxed) && since.elapsed() < LIMIT {
+                black_box(0);
+            }
+        }
+    };
+    pool.execute(until_over());
+    wait_until("the closure runs", || pool.stats().active == 1);
+    let (inner, closure) = (pool.clone(), until_over());
+    pool.spawn(async move { inner.evaluate(closure).await_complete() });
+    wait_until("the poll runs its closure", || pool.stats().active == 3);
+    let polled = pool.spawn_await(async {}).await_complete_timeout(LIMIT / 2);
+    is_over.store(true, Ordering::Relaxed);
+    assert!(polled.is_ok(), "the future has waited for closures");
+    finish(pool);
+}
+
 // ----- tasks that compute -----
 
 #[test]

@@ -42,6 +42,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            if shared.policy.is_used() {" => "            if false {", Model("extra::a_future_behind");
     "extra: a yielded future in the injector is not looked for", "src/sched/context.rs",
         "None => self.shared.has_ready_future()," => "None => false,", Model("extra::a_future_that_yields");
+    "extra: a worker that runs a claimed closure stays the extra one", "src/sched/place.rs",
+        "        if let Some(owed) = self.end_extra(&context.metrics) {\n            owed.look(self);\n        }\n" => "",
+        Test("growth", "a_closure_that_a_poll_runs_itself");
     "race 1: no worker is notified of what a look finds", "src/sched/notify.rs",
         "self.may_run_another(now) && self.has_work();"
         => "self.may_run_another(now) && false;", Model("regions::region_versus_submit");
