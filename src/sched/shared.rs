@@ -377,10 +377,12 @@ impl Shared {
         stats.rejected = self.rejected.get();
         stats.allowed = self.sizes.limit();
         let asleep = *self.sizing.asleep.lock();
-        stats.asleep = asleep.all.min(now.running());
+        // Not `running`: that has workers in regions beyond `max_blocked`.
+        let outside = (stats.workers - stats.idle).saturating_sub(stats.blocked);
+        stats.asleep = asleep.all.min(outside);
         stats.asleep_on_threads = asleep.on_threads.min(stats.asleep);
         stats.asleep_on_disks = asleep.on_disks.min(stats.asleep);
-        stats.awake = now.running() - stats.asleep;
+        stats.awake = outside - stats.asleep;
         stats
     }
 

@@ -88,6 +88,19 @@ fn at_max_blocked_no_other_task_runs_until_one_returns() {
     }
 }
 
+/// Also one that is not replaced.
+#[test]
+fn a_blocked_worker_is_not_awake() {
+    for max_blocked in [0, 1] {
+        let pool = pool(1, max_blocked);
+        let (task, gate) = submit_region(&pool);
+        assert_eq!((pool.stats().blocked, pool.stats().awake), (1, 0));
+        gate.open();
+        value(task);
+        assert_is_itself_again(&pool);
+    }
+}
+
 #[test]
 fn max_blocked_is_512_by_default() {
     let pool = ThreadPool::new(0, 1, HOUR);
