@@ -63,7 +63,8 @@ impl Shared {
     }
 
     /// How many workers may run when one is woken or started: one more than run beside a ready
-    /// future without an extra worker, otherwise as many as [`own_limit`](Self::own_limit) says.
+    /// future, if no worker is the extra one or searches; otherwise as many as
+    /// [`own_limit`](Self::own_limit) says.
     #[inline]
     pub(crate) fn run_limit(&self, now: Snapshot) -> usize {
         let limit = self.sizes.limit();

@@ -48,8 +48,10 @@ impl Worker {
                 && shared.counts.load().is_extra_needed(shared.sizes.limit(), shared.sizes.max())
                 && !self.is_quota_used();
             if !goes_on {
-                // Race 1: submitters of futures have relied on it. There is room: the worker that
-                // has stopped looks, or the keeper does after a raise.
+                // Race 1: submitters of futures have relied on it. If there is room, the worker that
+                // has stopped looks, or the keeper does after a raise. If the keeper has ended this,
+                // it has looked. If the quota is used or even more run than may, this worker leaves
+                // or rests next, and looks.
                 let _: Option<MustLook> = shared.end_extra(&context.metrics);
                 return true;
             }
