@@ -88,10 +88,11 @@ pub enum Growth {
     /// beside it. (Where the system does not tell who sleeps, also if it computes for as long.)
     /// While a worker is in its start hook, none is added: it is about to poll them.
     /// Futures of groups and scopes, and those that a closure of the pool spawns, wait for their
-    /// first poll as closures do. In a pool that has had a [view](crate::View) no worker is added
-    /// for futures: give them a reserve.
+    /// first poll as closures do.
     ///
     /// [Views](crate::View): a limit bounds the workers that run tasks of the view, asleep or not.
+    /// The worker that polls futures serves all views, takes no worker from a reserve, and polls to
+    /// the end: while its poll sleeps, other futures wait for closures.
     /// A reserve comes on top of the measured number, within `max_size`: its tasks find a worker
     /// also while more workers run than that number.
     Measured,

@@ -38,7 +38,7 @@
 //! when it is broken.
 //!
 //! 1. **Prompt**: no task waits behind busy workers while the pool may run more. In a pool without
-//!    sizes that has had no view, woken futures do not wait for closures.
+//!    sizes, woken futures do not wait for closures.
 //! 2. **Settled**: every handle resolves, to the value, the panic, "cancelled" or "expired".
 //! 3. **Quiet**: a join returns only after a moment at which nothing was queued, running or
 //!    pending.
@@ -133,9 +133,9 @@
 //!    thread is started, at once or, with [`Growth::Stalled`], after its delay, or, with
 //!    [`Growth::Measured`], while fewer workers than CPUs are awake, and as far as more have
 //!    helped. With [`Growth::Measured`] a ready future never waits for closures while fewer than
-//!    `max_size` workers run: a worker beyond the number polls it. (Not in a pool that has had a
-//!    view; and the first poll of a future of a scope or group, or that a closure of the pool has
-//!    spawned, may wait.) The submitter wakes the idle worker, or the worker that was woken last
+//!    `max_size` workers run: a worker beyond the number polls it. (The first poll of a future of a
+//!    scope or group, or that a closure of the pool has spawned, may wait. So may a future while,
+//!    in a pool that has had a view, that worker's poll sleeps.) The submitter wakes the idle worker, or the worker that was woken last
 //!    does, once it has taken its task. If the system gives a woken worker, or the thread that
 //!    wakes it, no CPU, the tasks behind its own start late, although other workers are idle. (A
 //!    future woken during its own poll waits for the end of that poll; one that the poll of another

@@ -69,7 +69,9 @@ use crate::wait::enable_wrapping;
 /// [priority](ViewBuilder::priority) with queued tasks, and among views of the same priority by
 /// [weight](ViewBuilder::weight). Within a view, woken futures come before new tasks, with the
 /// exceptions that [`spawn`](ThreadPool::spawn) lists, and tasks that one thread submits from
-/// outside the pool are taken in the order of their submission. Running tasks are not interrupted.
+/// outside the pool are taken in the order of their submission, but for futures in a pool that
+/// [measures](crate::Growth::Measured), which wait for no closures. Running tasks are not
+/// interrupted.
 ///
 /// - **A worker in a [blocking region](crate::blocking())** counts for no limit and no reserve.
 ///   Beyond [`max_blocked`](crate::Builder::max_blocked) it is not replaced either, and may be one

@@ -11,6 +11,8 @@ use std::time::Duration;
 use common::{
     BuildPool, Gate, HOUR, LIMIT, block, dawdle, new_pool, submit_interdependent, wait_until,
 };
+#[cfg(feature = "async")]
+use elastipool::View;
 use elastipool::{Builder, Growth, JoinHandle, ThreadPool, blocking, worker_index};
 
 #[track_caller]
@@ -357,8 +359,8 @@ mod futures {
 
     use super::{
         Arc, AtomicBool, AtomicUsize, BuildPool, Builder, Duration, Gate, Growth, HOUR, JoinHandle,
-        LIMIT, Ordering, ThreadPool, await_all_soon, await_soon, common, dawdle, new_pool, thread,
-        wait_until,
+        LIMIT, Ordering, ThreadPool, View, await_all_soon, await_soon, common, dawdle, new_pool,
+        thread, wait_until,
     };
 
     // A woken future is queued work like any other. The waking task does not end before the future
@@ -392,21 +394,23 @@ mod futures {
     /// Closures that keep all workers busy which may run: they compute until they are let go.
     struct Busy {
         pool: ThreadPool,
+        _unused: Option<View>,
         stop: Arc<AtomicBool>,
         closures: Vec<JoinHandle<()>>,
     }
 
-    // Of views `reserve` serves the futures.
-    fn has_views() -> bool {
-        common::is_through_a_view()
+    /// Whether a pool has an unused view. Through a view each has a used one.
+    fn views() -> impl Iterator<Item = bool> {
+        [false, true].into_iter().take(2 - usize::from(common::is_through_a_view()))
     }
 
     impl Busy {
         /// A pool of which `awake` workers may run, with a backlog behind them.
-        fn new(awake: usize) -> Self {
+        fn new(awake: usize, has_unused_view: bool) -> Self {
             let builder = Builder::new().core_size(0).keep_alive(HOUR);
             let pool = builder.growth(Growth::measured(awake)).build_pool();
-            let mut busy = Busy { pool, stop: Arc::default(), closures: Vec::new() };
+            let _unused = has_unused_view.then(|| pool.view().build());
+            let mut busy = Busy { pool, _unused, stop: Arc::default(), closures: Vec::new() };
             let begun = Arc::new(AtomicUsize::new(0));
             for _ in 0..10 * awake {
                 let (begun, stop) = (Arc::clone(&begun), Arc::clone(&busy.stop));
@@ -445,11 +449,8 @@ mod futures {
     // limit of the test.
     #[test]
     fn a_spawned_future_does_not_wait_for_closures_in_a_pool_that_measures() {
-        if has_views() {
-            return;
-        }
-        for awake in [1, 2] {
-            let busy = Busy::new(awake);
+        for (awake, has_view) in views().flat_map(|it| [(1, it), (2, it)]) {
+            let busy = Busy::new(awake, has_view);
             for _ in 0..20 {
                 await_soon("a future beside closures", busy.pool.spawn_await(async {}));
             }
@@ -459,11 +460,8 @@ mod futures {
 
     #[test]
     fn a_woken_future_does_not_wait_for_closures_in_a_pool_that_measures() {
-        if has_views() {
-            return;
-        }
-        for awake in [1, 2] {
-            let busy = Busy::new(awake);
+        for (awake, has_view) in views().flat_map(|it| [(1, it), (2, it)]) {
+            let busy = Busy::new(awake, has_view);
             for _ in 0..20 {
                 let futures = [(); 3].map(|()| {
                     let (trigger, triggered) = common::triggered();
@@ -483,37 +481,36 @@ mod futures {
     // poll before, so futures may be left in its local queue.
     #[test]
     fn a_future_of_a_closure_does_not_wait_for_it_in_a_pool_that_measures() {
-        if has_views() {
-            return;
+        for has_view in views() {
+            let busy = Busy::new(1, has_view);
+            let (trigger, triggered) = common::triggered();
+            let woken = busy.pool.spawn_await(triggered);
+            wait_until("the future waits", || trigger.waker().is_some());
+            let (pool, done) = (busy.pool.clone(), Arc::new(AtomicBool::new(false)));
+            let ended = Arc::clone(&done);
+            let closure = busy.pool.evaluate(move || {
+                let spawned = pool.spawn_await(async {});
+                trigger.fire();
+                compute_until(&ended);
+                spawned
+            });
+            // The closures before it.
+            busy.stop.store(true, Ordering::SeqCst);
+            await_soon("a future that a closure has woken", woken);
+            done.store(true, Ordering::SeqCst);
+            await_soon("a future that a closure has spawned", await_soon("the closure", closure));
+            busy.end();
         }
-        let busy = Busy::new(1);
-        let (trigger, triggered) = common::triggered();
-        let woken = busy.pool.spawn_await(triggered);
-        wait_until("the future waits", || trigger.waker().is_some());
-        let (pool, done) = (busy.pool.clone(), Arc::new(AtomicBool::new(false)));
-        let ended = Arc::clone(&done);
-        let closure = busy.pool.evaluate(move || {
-            let spawned = pool.spawn_await(async {});
-            trigger.fire();
-            compute_until(&ended);
-            spawned
-        });
-        // The closures before it.
-        busy.stop.store(true, Ordering::SeqCst);
-        await_soon("a future that a closure has woken", woken);
-        done.store(true, Ordering::SeqCst);
-        await_soon("a future that a closure has spawned", await_soon("the closure", closure));
-        busy.end();
     }
 
     // The extra worker's poll waits, unseen by the pool, for another future. Protects that the keeper
-    // watches it (`Shared::watch_extra`).
+    // watches it (`Shared::watch_extra`). In a pool with views nothing does.
     #[test]
     fn a_poll_that_sleeps_keeps_no_future_waiting_in_a_pool_that_measures() {
-        if has_views() {
+        if common::is_through_a_view() {
             return;
         }
-        let busy = Busy::new(1);
+        let busy = Busy::new(1, false);
         for _ in 0..5 {
             let gate = Gate::new();
             let waits = Arc::clone(&gate);
@@ -565,11 +562,11 @@ mod futures {
     // The extra worker polls: no other one may run until the keeper finds it asleep.
     #[test]
     fn a_poll_beside_closures_may_sleep_for_a_future_that_it_has_woken() {
-        if has_views() {
+        if common::is_through_a_view() {
             return;
         }
         for awake in [1, 2] {
-            let busy = Busy::new(awake);
+            let busy = Busy::new(awake, false);
             (0..5).for_each(|_| wait_in_a_poll(&busy.pool, true, true, || ()));
             busy.end();
         }
@@ -579,13 +576,11 @@ mod futures {
     // what such a poll has left behind to where the extra worker finds it (`Queue::share_woken_of`).
     #[test]
     fn a_poll_before_closures_may_wait_for_a_future_that_it_has_woken() {
-        if has_views() {
-            return;
-        }
-        for sleeps in [true, false] {
+        for (sleeps, has_view) in views().flat_map(|it| [(true, it), (false, it)]) {
             for _ in 0..5 {
                 let builder = Builder::new().core_size(0).keep_alive(HOUR);
                 let pool = builder.growth(Growth::measured(1)).build_pool();
+                let _unused = has_view.then(|| pool.view().build());
                 let stop = Arc::new(AtomicBool::new(false));
                 let (own, until) = (pool.clone(), Arc::clone(&stop));
                 wait_in_a_poll(&pool, sleeps, false, move || {
@@ -645,16 +640,14 @@ mod futures {
     // A future that yields between its polls gives way to a closure, and goes on beside it.
     #[test]
     fn a_future_that_yields_does_not_wait_for_closures_in_a_pool_that_measures() {
-        if has_views() {
-            return;
-        }
-        for capacity in [None, Some(100)] {
+        for (capacity, has_view) in views().flat_map(|it| [(None, it), (Some(100), it)]) {
             let builder = Builder::new().core_size(0).keep_alive(HOUR).growth(Growth::measured(1));
             let builder = match capacity {
                 Some(capacity) => builder.queue_capacity(capacity),
                 None => builder,
             };
             let pool = builder.build_pool();
+            let _unused = has_view.then(|| pool.view().build());
             let [gate, stop] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
             let is_open = Arc::clone(&gate);
             pool.execute(move || compute_until(&is_open));

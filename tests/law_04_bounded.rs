@@ -700,13 +700,9 @@ fn below_core_size_a_task_starts_one_thread() {
 #[cfg(feature = "async")]
 #[test]
 fn ready_futures_start_one_thread_beside_closures() {
-    // Of views `reserve` serves the futures.
-    if common::is_through_a_view() {
-        return;
-    }
     for (count, are_woken) in [(1, false), (1, true), (64, false), (64, true)] {
         for _ in 0..5 {
-            let pool = ThreadPool::default();
+            let pool = common::or_view(ThreadPool::default());
             let (stop, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
             let (triggers, futures): (Vec<_>, Vec<_>) = (0..count).map(|_| triggered()).unzip();
             let spawn = |futures: Vec<_>| -> Vec<_> {

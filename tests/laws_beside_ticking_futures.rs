@@ -13,7 +13,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 
 use common::{Drops, LIMIT, alone, millis, value, wait_until, wait_until_asleep};
-use elastipool::{JoinHandle, RejectReason, ThreadPool, worker_index};
+use elastipool::{JoinHandle, RejectReason, ThreadPool, View, worker_index};
 
 /// How many futures tick.
 const FUTURES: usize = 4;
@@ -47,6 +47,8 @@ struct Load {
     begun: Arc<AtomicUsize>,
     /// How many may run at most, of the numbers that were seen.
     allowed: usize,
+    /// Unused.
+    view: Option<View>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -74,6 +76,7 @@ impl Load {
         let guard = alone();
         // The settings are those of a default pool.
         let pool = ThreadPool::builder().name(name).build();
+        let view = module_path!().ends_with("with_a_view").then(|| pool.view().build());
         let (ticking, stop) = (Arc::<[Ticking; FUTURES]>::default(), Arc::<Stop>::default());
         let futures = (0..FUTURES)
             .map(|index| pool.spawn_await(tick(Arc::clone(&ticking), index, Arc::clone(&stop))))
@@ -101,6 +104,7 @@ impl Load {
             closures: Vec::new(),
             timer,
             begun: Arc::default(),
+            view,
             _alone: guard,
         };
         for _ in 0..4 * load.allowed {
@@ -331,7 +335,8 @@ fn law_9_the_threads_are_gone() {
     assert_eq!(drops.count(), 0);
     load.end_futures();
     load.end_closures();
-    let Load { pool, timer, .. } = load;
+    let Load { pool, view, timer, .. } = load;
+    drop(view);
     pool.shutdown_join();
     assert_eq!(drops.count(), 50, "the destructors of thread-locals have run");
     timer.join().unwrap();

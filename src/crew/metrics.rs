@@ -29,7 +29,7 @@ pub(crate) enum Count {
     /// Jobs that were begun and are over without an end: polls that returned pending, and stale
     /// entries.
     Paused,
-    /// Tasks that have ended on the worker while it was the extra one.
+    /// Tasks that have ended on the worker while it ran beyond the limit.
     OfExtra,
     Completed,
     Panicked,
@@ -54,6 +54,8 @@ pub(crate) struct WorkerMetrics {
     pub(crate) is_in_region: Hint,
     /// Whether the worker is the extra one ([`end_extra`](Self::end_extra)).
     pub(crate) is_extra: AtomicBool,
+    /// Whether it has the place of views for ready futures.
+    pub(crate) has_futures_place: Hint,
     /// The CPU time that the worker had used at the last measurement, in nanoseconds.
     used: Counter,
 }
@@ -74,7 +76,7 @@ impl Sums {
             .fold(0, |sum, count| sum.wrapping_add(self.of(count)))
     }
 
-    /// Those that have not ended on the extra worker.
+    /// Those that have not ended on a worker beyond the limit.
     pub(crate) fn ended_within_limit(self) -> usize {
         self.ended().wrapping_sub(self.of(Count::OfExtra))
     }
@@ -129,6 +131,11 @@ impl WorkerMetrics {
     pub(crate) fn end_extra(&self) -> bool {
         // AcqRel: the change of the counts by which it became the extra one comes before.
         self.is_extra.load(Ordering::Relaxed) && self.is_extra.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether the worker runs beyond the limit, for ready futures only.
+    pub(crate) fn polls_only(&self) -> bool {
+        self.is_extra.load(Ordering::Relaxed) || self.has_futures_place.get()
     }
 
     /// Counts a job that begins.

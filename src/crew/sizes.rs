@@ -18,14 +18,14 @@
 //! |---|---|---|
 //! | `core_size` | the workers that submissions start, whatever else is idle (not with `prefer_idle`), and those that stay for ever | `submit/mod.rs`, `notify.rs`, `spawn.rs`, `retire.rs`, `stall.rs`, `measured.rs`; the least limit, `set_number` |
 //! | limit, or `max_size` beside a task with a reserved place | the workers that run when one is woken, is started, takes a task or stays awake without one | `notify.rs`, `worker.rs`, `worker/rest.rs` |
-//! | limit | the places of views, for a take, and what counts as work of a view | `policy.rs`, `choose`, `push` and `eligible` |
+//! | limit, and one more while a worker has the place for ready futures | the places of views, for a take, and what counts as work of a view | `policy.rs`, `limit` |
 //! | limit | the permits of a bounded queue, beside its capacity | `capacity.rs` |
 //! | limit | the running workers beyond which one polls futures only, the extra one, within `max_size` | `worker/extra.rs`; `measured.rs`, `run_limit` and `own_limit` |
 //! | limit | whether another worker may be woken: coarse tasks share, deferred futures wait | `context.rs`, `deferred.rs` |
 //! | limit | the parts of `for_each`, and the inputs ahead of the reader of `map` | `scope.rs`, `map.rs` |
 //! | `max_size` | the number that measurements set: none is asked for if it cannot grow | `measured.rs`, `measure_after` |
 //! | `max_size` | the workers that run when one returns from a region: one more may | `compensate.rs`, `return_from_region` |
-//! | `max_size` | the places of views, when a worker returns or begins a claimed task | `policy.rs`, `try_acquire` |
+//! | `max_size` | the places of views, when a worker returns or begins a claimed task, or polls beyond the limit | `policy.rs`, `try_acquire`, `has_futures_place` |
 //! | `max_size` | the runnable workers after it was lowered: those above leave | `Excess` in `worker/rest.rs` and `retire.rs` |
 //! | `max_size` | the workers whose wait in a start hook is a region | `compensate.rs`, `may_wait` |
 //! | the smaller of `max_size` and `wanted_awake` | the workers that wait for permits and slots | `capacity.rs`, `OwnWaits` |

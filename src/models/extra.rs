@@ -13,7 +13,7 @@ use super::{
     thread,
 };
 use crate::sync::TASK_NANOS;
-use crate::{Growth, ThreadPool, blocking};
+use crate::{Growth, Priority, ThreadPool, blocking};
 
 /// One worker may run, and at most `max_size` beside futures.
 fn measured(max_size: usize) -> ThreadPool {
@@ -138,8 +138,19 @@ fn the_extra_worker_versus_closures() {
 /// The extra worker polls, and waits in that for a closure: the worker whose closure ends takes it.
 #[test]
 fn a_poll_that_waits_for_a_closure() {
-    explore(1, || {
+    poll_that_waits_for_a_closure(false);
+}
+
+/// The same in a pool with views, by the place for ready futures.
+#[test]
+fn a_poll_beside_a_view_that_waits_for_a_closure() {
+    poll_that_waits_for_a_closure(true);
+}
+
+fn poll_that_waits_for_a_closure(has_view: bool) {
+    explore(1, move || {
         let (pool, second) = (measured(2), Gate::new());
+        let view = has_view.then(|| pool.view().build());
         let first = keep_busy(&pool);
         let waiting = second.clone();
         pool.spawn(async move {
@@ -147,6 +158,7 @@ fn a_poll_that_waits_for_a_closure() {
             waiting.pass();
         });
         pool.execute(move || second.open());
+        drop(view);
         pool.shutdown_join();
     });
 }
@@ -255,6 +267,89 @@ fn a_future_behind_the_first_pause() {
         resumed.increment();
         pool.resume();
         gate.open();
+        pool.shutdown_join();
+    });
+}
+
+/// Race 35: as above for a pool with views, which has a place for ready futures. The worker that
+/// takes the closure waits for the future, which is spawned meanwhile.
+#[test]
+fn a_future_versus_a_closure_beside_a_view() {
+    for in_view in [false, true] {
+        explore_both(1, 1, move || {
+            let (pool, gate) = (measured(2), Gate::new());
+            let view = pool.view().build();
+            pool.execute(wait_for(&gate));
+            let of = if in_view { &view } else { &pool };
+            of.spawn(async move { gate.open() });
+            drop(view);
+            pool.shutdown_join();
+        });
+    }
+}
+
+/// Race 35: a poll in that place ends while another future comes, for which both closures wait. Its
+/// worker takes none of them.
+#[test]
+fn the_end_of_a_poll_beside_a_view_versus_a_future() {
+    explore(1, || {
+        let pool = measured(2);
+        let view = pool.view().build();
+        let gate = keep_busy(&pool);
+        pool.execute(wait_for(&gate));
+        view.spawn(async {});
+        pool.spawn(async move { gate.open() });
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A poll in that place waits in a region for another future, which gets the place.
+#[test]
+fn a_region_in_a_poll_beside_a_view_versus_a_future() {
+    explore(long(1), || {
+        let (pool, [gate, inner]) = (measured(3), [Gate::new(), Gate::new()]);
+        let view = pool.view().build();
+        pool.execute(wait_for(&gate));
+        let waiting = inner.clone();
+        view.spawn(async move { blocking(|| waiting.pass()) });
+        pool.spawn(async move {
+            inner.open();
+            gate.open();
+        });
+        drop(view);
+        pool.shutdown_join();
+    });
+}
+
+/// A closure and a future wait, unseen by the pool, for a task with a reserve. With that all
+/// workers are needed which `max_size` lets run.
+#[test]
+fn a_future_beside_a_reserve() {
+    explore(1, || {
+        let pool = measured(2);
+        let urgent = pool.view().reserve(1).build();
+        let gate = keep_busy(&pool);
+        let waiting = gate.clone();
+        pool.spawn(async move { waiting.pass() });
+        urgent.execute(move || gate.open());
+        drop(urgent);
+        pool.shutdown_join();
+    });
+}
+
+/// A worker has popped the future when a task of a view with a higher priority comes, which waits
+/// for the future.
+#[test]
+fn a_future_that_is_put_back() {
+    explore(1, || {
+        let (pool, gate) = (measured(2), Gate::new());
+        let high = pool.view().priority(Priority::High).build();
+        let end = gate.clone();
+        pool.execute(|| ());
+        pool.spawn(async move { end.open() });
+        high.execute(wait_for(&gate));
+        drop(high);
         pool.shutdown_join();
     });
 }

@@ -244,7 +244,7 @@ impl<T> Queue<T> {
     /// Called before an item is pushed. A thread that must find a woken future is ordered after the
     /// push, and so after this.
     #[inline]
-    fn expect(&self, kind: Kind) {
+    pub(crate) fn expect(&self, kind: Kind) {
         if kind == Kind::Woken && !self.has_woken.get() {
             self.has_woken.set(true);
         }

@@ -35,9 +35,9 @@ use crate::queue::{Kind, Local};
 use crate::sched::shared::{Shared, TaskQueue};
 use crate::sync::thread_local;
 use crate::sync::unwind::{OnDrop, discard};
-use crate::task::{Entry, Job, Outcome, Run, ViewId};
+use crate::task::{Entry, Job, Outcome, Run};
 use crate::thread::{Identity, PoolId, identity};
-use crate::views::ViewCore;
+use crate::views::{Place, ViewCore};
 
 /// How many tasks a worker without credit accepts at once. Each batch costs one write to the shared
 /// in-flight count, so 16 makes that cost small beside the rest of a submission. More would keep
@@ -270,9 +270,9 @@ pub(crate) struct WorkerContext {
     needs_notify: Cell<bool>,
     /// Whether the last poll has yielded, so that a new task comes next.
     has_yielded: Cell<bool>,
-    /// The view of which the worker holds a place or, in a blocking region, takes one at the end.
-    /// `None` in a pool without views, and for a task that was taken before there was one.
-    pub(super) place: Cell<Option<ViewId>>,
+    /// The place that the worker holds or, in a blocking region, takes at the end. `None` in a pool
+    /// without views, and for a task that was taken before there was one.
+    pub(super) place: Cell<Option<Place>>,
 }
 
 impl WorkerContext {
@@ -407,6 +407,12 @@ impl WorkerContext {
             // It went to the injector, and this worker takes from its local queue first.
             self.needs_notify.set(true);
         }
+    }
+
+    /// Returns the place that the worker had before.
+    pub(super) fn replace_place(&self, place: Option<Place>) -> Option<Place> {
+        self.metrics.has_futures_place.set(place.is_some_and(|place| place.is_for_futures));
+        self.place.replace(place)
     }
 
     /// Whether the worker polls a woken future, and so will look at its queue soon.

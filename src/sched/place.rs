@@ -6,16 +6,18 @@ use std::sync::Arc;
 use crate::crew::{MustLook, Sums};
 use crate::error::BuildError;
 use crate::flight::RunningMark;
+use crate::queue::Kind;
 use crate::sched::context::{RegionKind, TaskMark, WorkerContext, enter_task};
 use crate::sched::region::OutsideOfRegion;
 use crate::sched::shared::Shared;
 use crate::sched::worker::enable_views;
 use crate::task::{DEFAULT_VIEW, Job, ViewId};
-use crate::views::{Terms, ViewCore, ViewJob, ViewPool};
+use crate::views::{Place, Terms, ViewCore, ViewJob, ViewPool};
 
 impl Shared {
     /// From now on a worker takes each task with a place, and those of the default view as well.
-    /// Called before a view can have a task.
+    /// Called before a view can have a task. What runs by then has no place: until it ends, a worker
+    /// that comes for a ready future may take a closure beyond the number.
     pub(crate) fn expect_views(&self) {
         if !self.policy.is_used() {
             enable_views();
@@ -74,20 +76,24 @@ impl Shared {
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that
     /// may have no more workers are none: the next worker that releases a place looks (race 35).
     pub(crate) fn has_work(&self) -> bool {
-        self.policy.eligible(usize::from(!self.queue.is_empty()), None) > 0
+        self.policy.eligible(usize::from(!self.queue.is_empty()), || self.queue.has_future()) > 0
     }
 
     /// How many queued tasks could be taken now, if that many workers came.
     pub(crate) fn work_len(&self) -> usize {
-        self.policy.eligible(self.queue.len(), None)
+        self.policy.eligible(self.queue.len(), || self.queue.has_future())
     }
 
-    /// Queues a job of a view other than the default one. Returns whether a worker may take work of
-    /// the view now.
-    pub(crate) fn push_to_view(&self, view: &Arc<ViewCore>, job: Job) -> bool {
-        let is_new = job.is_new();
-        let job = ViewJob { job, view: Some(Arc::clone(view)) };
-        self.policy.push(view.id, job, is_new)
+    /// Queues a job of a view, or one of the default view that a worker has taken without a place.
+    /// Returns whether a worker may take work of the view now.
+    pub(crate) fn push_to_view(&self, view: Option<&Arc<ViewCore>>, job: Job) -> bool {
+        // In a pool that measures, futures wait for no closures before their first poll either.
+        let is_new = job.is_new() && !(self.sizes.follows_measurements() && job.is_future());
+        if !is_new {
+            self.queue.expect(Kind::Woken);
+        }
+        let id = view.map_or(DEFAULT_VIEW, |view| view.id);
+        self.policy.push(id, ViewJob { job, view: view.cloned() }, is_new)
     }
 
     /// How many entries are queued, of all views.
@@ -98,20 +104,22 @@ impl Shared {
     /// Releases the calling worker's place, if it has one.
     #[must_use]
     pub(super) fn release_place(&self, context: &WorkerContext) -> Option<MustLook> {
-        context.place.take().map(|held| self.policy.release(held))
+        context.replace_place(None).map(|held| self.policy.release(held))
     }
 
     /// The calling worker enters a region: releases its place, if it has one, to take it again at
     /// the end of the region.
     #[must_use]
     pub(super) fn lend_place(&self, context: &WorkerContext) -> Option<MustLook> {
-        context.place.get().map(|held| self.policy.release(held))
+        let held = context.place.get()?;
+        context.replace_place(Some(Place::of(held.view)));
+        Some(self.policy.release(held))
     }
 
     /// Takes the place again that the calling worker had before its region. The worker is still
     /// counted as blocked, if it was.
     pub(super) fn take_place_back(&self, context: &WorkerContext) {
-        let lent = context.place.get();
+        let lent = context.place.get().map(|lent| lent.view);
         if let Some(wait) = lent.and_then(|_| self.policy.exchange(None, lent)) {
             self.policy.wait(&wait);
         }
@@ -122,12 +130,12 @@ impl Shared {
     #[inline(never)]
     fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         // In the region that it may enter it has none to lend.
-        if let Some(wait) = self.policy.exchange(context.place.take(), to) {
+        if let Some(wait) = self.policy.exchange(context.replace_place(None), to) {
             context.change_region(Some(RegionKind::Own));
             self.policy.wait(&wait);
             context.change_region(None);
         }
-        context.place.set(to);
+        context.replace_place(to.map(Place::of));
         // Race 35: a task may have waited for the place that is free now.
         MustLook::owed().look(self);
     }
@@ -136,8 +144,8 @@ impl Shared {
     /// one, and otherwise at once.
     fn set_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
         if context.region.get().is_some() {
-            context.place.set(to);
-        } else if context.place.get() != to {
+            context.replace_place(to.map(Place::of));
+        } else if context.place.get() != to.map(Place::of) {
             self.exchange_place(context, to);
         }
     }
@@ -165,7 +173,7 @@ impl Shared {
         if let Some(owed) = self.end_extra(&context.metrics) {
             owed.look(self);
         }
-        let place = context.place.get();
+        let place = context.place.get().map(|place| place.view);
         // Before it waits for a place.
         let running = self.policy.is_used().then(|| RunningMark::begin(self.running_of(view)));
         if running.is_some() {

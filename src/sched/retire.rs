@@ -21,7 +21,11 @@ impl Shared {
     /// lowered.
     #[inline]
     pub(super) fn is_above_limit(&self, now: Snapshot) -> bool {
-        now.running() > self.sizes.limit() && now.running() > self.own_limit(now)
+        now.running() > self.sizes.limit()
+            && now.running() > self.own_limit(now)
+            && !(self.policy.is_used()
+                && now.running() <= self.sizes.max()
+                && self.has_ready_future())
     }
 
     /// Counts the calling worker as gone, if `why` still holds. The worker is not on the idle

@@ -13,8 +13,9 @@ use std::mem;
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
-use crate::crew::{Exit, MustLook, Search, ThreadKey, WorkerMetrics};
+use crate::crew::{Count, Exit, MustLook, Search, ThreadKey, WorkerMetrics};
 use crate::observe::Event;
+use crate::queue::Kind;
 use crate::sched::context::{RunningTask, WorkerContext, replace_task, set_worker};
 use crate::sched::shared::Shared;
 use crate::sync::inherit::show_index;
@@ -23,7 +24,7 @@ use crate::sync::unwind::discard;
 use crate::sync::{Mutex, at_thread_exit};
 use crate::task::{DEFAULT_VIEW, Job, Outcome};
 use crate::thread::{begin_worker, set_identity};
-use crate::views::{Gate, ViewCore, ViewJob};
+use crate::views::{Gate, Place, ViewCore, ViewJob};
 
 /// What a new worker's thread is given.
 pub(crate) struct Start {
@@ -278,14 +279,26 @@ impl Worker {
     #[cold]
     fn run_next_of_views(&mut self, taken: Option<Job>) -> bool {
         if let Some(job) = taken {
-            let is_new = job.is_new();
-            self.shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
+            self.shared.push_to_view(None, job);
         }
         let Some(ViewJob { mut job, view }) = self.next_of_views() else { return false };
+        let metrics = &self.context.metrics;
+        let ended = metrics.has_futures_place.get().then(|| metrics.ended());
         self.notify_before_run(job.is_new());
+        let is_default = view.is_none();
         match view {
             Some(view) => self.run_of_view(&mut job, view),
             None => self.run(&mut job),
+        }
+        if let Some(ended) = ended {
+            let metrics = &self.context.metrics;
+            // Not if it has given the place back meanwhile.
+            if metrics.has_futures_place.get() {
+                metrics.add(Count::OfExtra, metrics.ended() - ended);
+            }
+            if is_default {
+                self.shared.running.finish(1);
+            }
         }
         // Nothing is left of it.
         mem::forget(job);
@@ -320,19 +333,24 @@ impl Worker {
     fn next_of_views(&mut self) -> Option<ViewJob> {
         self.end_running();
         let (shared, context) = (&self.shared, &self.context);
-        let pop_default = || {
-            let job = context.pop(&shared.queue)?;
-            Some(ViewJob { job, view: None })
+        let pop_default = |polls| {
+            let queue = &shared.queue;
+            let job = if polls { queue.pop_injected(Kind::Woken) } else { context.pop(queue) };
+            Some(ViewJob { job: job?, view: None })
         };
-        let queued = || usize::from(!shared.queue.is_empty());
-        let held = context.place.take();
+        let queued = || (usize::from(!shared.queue.is_empty()), shared.queue.has_future());
+        let held = context.replace_place(None);
+        if held.is_some_and(|held| held.is_for_futures) {
+            // Those of its own poll stand in line with the others.
+            context.share_woken();
+        }
         let begin = |taken: &ViewJob| shared.running_of(taken.view.as_ref()).add();
         let (taken, has_more) = shared.policy.take(held, pop_default, queued, begin);
-        let taken = taken?;
-        if taken.view.is_none() {
+        let (taken, place) = taken?;
+        if place == Place::of(DEFAULT_VIEW) {
             self.passes = Gate::Open;
         }
-        context.place.set(Some(taken.view.as_ref().map_or(DEFAULT_VIEW, |view| view.id)));
+        context.replace_place(Some(place));
         if has_more && !self.is_woken {
             // Race 35: the worker leaves work that another one may take. Before the first job since
             // it was woken it looks anyway.
@@ -366,7 +384,7 @@ impl Worker {
         self.end(&mut outcome);
         view.end(&outcome);
         if let Outcome::Yielded(task) = outcome {
-            self.shared.push_to_view(&view, Job::woken(task));
+            self.shared.push_to_view(Some(&view), Job::woken(task));
         }
         view.running.finish(1);
     }

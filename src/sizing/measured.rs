@@ -84,14 +84,12 @@ impl Shared {
         self.own_limit(now)
     }
 
-    /// How many workers may run, the extra one included: as many as the limit or, beside a queued
-    /// task with a free place of its view's reserve, `max_size`.
+    /// How many workers may run, with the one beyond the limit that polls: as many as the limit or,
+    /// beside a queued task with a free place of its view's reserve, `max_size`.
     #[cold]
     pub(crate) fn own_limit(&self, now: Snapshot) -> usize {
-        if self.policy.eligible(0, Some(0)) > 0 {
-            return self.sizes.max();
-        }
-        self.sizes.max().min(self.sizes.limit() + now.extra())
+        let beyond = now.extra() + self.policy.beyond_limit();
+        self.sizes.max().min(self.sizes.limit() + beyond)
     }
 
     /// Asks for a measurement if as many workers run as are wanted awake. The caller has fenced, as
@@ -148,7 +146,7 @@ impl Shared {
             .as_ref()
             .is_some_and(|capacity| capacity.awaiting_views().into_iter().any(may_start))
             || self.sizing.has_rejected.get()
-            || self.policy.eligible(self.queue.len(), Some(self.sizes.max())) > 0
+            || self.policy.eligible_of_all(self.queue.len()) > 0
     }
 
     /// [`KeeperJob::Growth`] under [`Growth::Measured`](crate::Growth::Measured).
@@ -217,15 +215,17 @@ impl Shared {
         is_told: bool,
     ) -> Measurement {
         let counts = self.counts.load();
-        let running = counts.running() - counts.extra();
-        let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
         // A poll that returns pending ends no task.
         let (mut busy, taken, ended) = {
             let registry = self.registry.lock();
             (registry.busy(), registry.taken(), registry.sums().ended_within_limit())
         };
-        // The extra worker is none of those that closures may have.
-        busy.retain(|worker| !worker.is_extra.load(Ordering::Relaxed));
+        // The worker beyond the limit is none of those that closures may have.
+        let with_task = busy.len();
+        busy.retain(|worker| !worker.polls_only());
+        let beyond = counts.extra().max(with_task - busy.len());
+        let running = counts.running().saturating_sub(beyond);
+        let is_short = has_work && (running >= self.sizes.limit() || !self.has_work());
         state.number += 1;
         // What was found long before a measurement was asked for says nothing of these tasks.
         let is_old =
@@ -241,7 +241,7 @@ impl Shared {
             true => {
                 let (awake, on, cpus) = probe(&busy, state.number, elapsed);
                 // The others look for a task, or are in their start hooks.
-                let with_task = busy.len() + counts.extra();
+                let with_task = busy.len() + beyond;
                 let without_task = (counts.total() - counts.idle()).saturating_sub(with_task);
                 let awake = (awake + without_task as f64).min(running as f64);
                 let is_settled = last.as_ref().is_some_and(|last| running <= last.running);

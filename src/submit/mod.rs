@@ -142,7 +142,7 @@ impl Accepted<'_> {
             && self.route.shared.sizes.follows_measurements()
             && match &self.runner {
                 Runner::Worker { context: Some(context), .. } => {
-                    context.is_in_poll() || context.metrics.is_extra.load(Ordering::Relaxed)
+                    context.is_in_poll() || context.metrics.polls_only()
                 }
                 Runner::Worker { context: None, .. } | Runner::Caller => true,
             };
@@ -435,7 +435,7 @@ impl<'a> Route<'a> {
         let shared = self.shared;
         if let Some(view) = self.view {
             // Race 35: if no worker may take it now, the next worker that releases a place looks.
-            if shared.push_to_view(view, job) || shared.is_below_core(shared.counts.load()) {
+            if shared.push_to_view(Some(view), job) || shared.is_below_core(shared.counts.load()) {
                 self.notify_queued(fills_core);
             } else {
                 // Race 42: with more workers one might take it. No fence is needed: the push and

@@ -76,6 +76,11 @@ pub(crate) trait Run: Send + Sync {
     /// without it. If it returns `true`, the caller must remove the entry from the queue.
     fn take_if_stale(&self) -> bool;
 
+    /// Whether it is a future of the user's.
+    fn is_future(&self) -> bool {
+        false
+    }
+
     /// Withdraws the task of a removed entry from the pool, if it was not started.
     fn withdraw(&self, is_new: bool) -> Withdrawal;
 
@@ -222,6 +227,11 @@ impl Job {
     #[inline]
     pub(crate) fn is_new(&self) -> bool {
         self.0.as_value().is_none_or(|(_, is_new)| is_new)
+    }
+
+    /// Whether it polls a future of the user's.
+    pub(crate) fn is_future(&self) -> bool {
+        self.0.as_value().is_some_and(|(task, _)| task.is_future())
     }
 
     /// Withdraws the task of a removed entry from the pool, if it was not started. Otherwise

@@ -5,6 +5,7 @@
 //! - `Policy`: push, take, and the places of workers, under one lock.
 //! - `Terms`: what a view asks for.
 //! - `Gate`: through what workers take the tasks of the default view.
+//! - `Place`: the right of a worker to run a task of a view.
 //! - `ViewCore`: what the handles and tasks of a view share.
 //! - `ViewHandle`: keeps a view's reserve too.
 //! - `ViewJob`: a job, and the view that it belongs to.
@@ -15,5 +16,5 @@
 mod policy;
 mod view;
 
-pub(crate) use policy::{Gate, Policy, Terms};
+pub(crate) use policy::{Gate, Place, Policy, Terms};
 pub(crate) use view::{ViewCore, ViewHandle, ViewJob, ViewPool};

@@ -10,6 +10,7 @@
 //! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the
 //! others cost nothing.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::iter;
 use std::mem;
@@ -96,6 +97,20 @@ pub(crate) struct Policy<T> {
     is_used: AtomicBool,
 }
 
+/// The right of a worker to run a task of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) view: ViewId,
+    /// Whether it is the place for ready futures, which comes on top of the limit.
+    pub(crate) is_for_futures: bool,
+}
+
+impl Place {
+    pub(crate) fn of(view: ViewId) -> Self {
+        Place { view, is_for_futures: false }
+    }
+}
+
 /// The wait of a worker for a place of a view.
 pub(crate) type PlaceWait = (ViewId, Arc<Parker>);
 
@@ -121,6 +136,12 @@ struct PolicyState<T> {
     reserved: usize,
     /// Places that are not covered by the reserve of their view.
     shared: usize,
+    /// Whether the pool has a place for ready futures: it measures.
+    serves_futures: bool,
+    /// Whether a worker holds that place: then `limit` is one more.
+    is_polling: bool,
+    /// How often a worker has acquired it.
+    polls: usize,
 }
 
 /// The views of one priority.
@@ -145,6 +166,8 @@ struct ViewState<T> {
     returning: ReturnQueue,
     /// The view with the smallest pass of its level is served next.
     pass: u128,
+    /// When the place for ready futures has served it last.
+    polled: usize,
 }
 
 impl<T> ViewState<T> {
@@ -156,6 +179,7 @@ impl<T> ViewState<T> {
             places: 0,
             returning: ReturnQueue::default(),
             pass: 0,
+            polled: 0,
         }
     }
 
@@ -172,13 +196,23 @@ impl<T> ViewState<T> {
         !self.terms.is_paused && self.has_place(has_shared)
     }
 
+    /// Whether the place for ready futures would serve it. `has_injected`: one of its own lies in
+    /// the injector.
+    fn may_poll(&self, has_injected: bool) -> bool {
+        (has_injected || !self.queues[0].is_empty()) && self.may_start(true)
+    }
+
     /// Whether one more worker may run its tasks.
     fn has_place(&self, has_shared: bool) -> bool {
         self.places < self.terms.limit && (self.places < self.terms.reserve || has_shared)
     }
 
-    /// Takes the oldest woken future or, every 16th time and if there is none, the oldest new task.
-    fn pop(&mut self) -> Option<T> {
+    /// Takes the oldest ready future or, unless it `polls`, every 16th time and if there is none,
+    /// the oldest new task.
+    fn pop(&mut self, polls: bool) -> Option<T> {
+        if polls {
+            return self.queues[0].pop_front();
+        }
         self.turns = self.turns.wrapping_add(1);
         let first = usize::from(is_turn_of_new(self.turns));
         self.queues[first].pop_front().or_else(|| self.queues[1 - first].pop_front())
@@ -202,9 +236,9 @@ impl<T> PolicyState<T> {
         self.views.get_mut(id.0).expect("it is held")
     }
 
-    /// Pops an item that lies in a view's queue.
-    fn pop(&mut self, id: ViewId) -> Option<T> {
-        let item = self.view_mut(id).pop();
+    /// Pops an item that lies in a view's queue: if the caller only `polls`, a ready future.
+    fn pop(&mut self, id: ViewId, polls: bool) -> Option<T> {
+        let item = self.view_mut(id).pop(polls);
         self.note_popped(id);
         item
     }
@@ -223,6 +257,19 @@ impl<T> PolicyState<T> {
         limit.saturating_sub(self.reserved + self.shared)
     }
 
+    /// Whether the place for ready futures is free. It is one of the shared capacity, so it takes no
+    /// worker from a reserve.
+    fn has_futures_place(&self) -> bool {
+        self.serves_futures && !self.is_polling && self.shared_left(self.max_size) > 0
+    }
+
+    /// Whether a ready future could be taken with that place. `has_injected`: one lies in the
+    /// injector.
+    fn may_poll(&self, has_injected: bool) -> bool {
+        let may_poll = |id: &ViewId| self.view(*id).may_poll(has_injected && *id == DEFAULT_VIEW);
+        self.has_futures_place() && iter::once(&DEFAULT_VIEW).chain(&self.busy).any(may_poll)
+    }
+
     /// Sets a view's reserve, beside those of `others`, unless they would leave no worker to tasks
     /// without one.
     fn reserve(&mut self, sizes: &Sizes, others: usize, own: usize) -> Result<(), BuildError> {
@@ -233,9 +280,15 @@ impl<T> PolicyState<T> {
         Ok(())
     }
 
+    /// How many workers may run now.
+    fn limit(&self) -> usize {
+        self.max_size.min(self.limit + usize::from(self.is_polling))
+    }
+
     /// Acquires a place, free or not.
-    fn acquire(&mut self, id: ViewId) {
-        if let Some(view) = self.views.get_mut(id.0) {
+    fn acquire(&mut self, place: Place) {
+        self.is_polling |= place.is_for_futures;
+        if let Some(view) = self.views.get_mut(place.view.0) {
             let is_shared = view.places >= view.terms.reserve;
             view.places += 1;
             self.shared += usize::from(is_shared);
@@ -243,8 +296,10 @@ impl<T> PolicyState<T> {
     }
 
     /// A view that was removed meanwhile took its places with it.
-    fn release(&mut self, id: ViewId) {
-        if let Some(view) = self.views.get_mut(id.0) {
+    fn release(&mut self, place: Place) {
+        debug_assert!(self.is_polling || !place.is_for_futures);
+        self.is_polling &= !place.is_for_futures;
+        if let Some(view) = self.views.get_mut(place.view.0) {
             view.places -= 1;
             let was_shared = view.places >= view.terms.reserve;
             self.shared -= usize::from(was_shared);
@@ -256,7 +311,7 @@ impl<T> PolicyState<T> {
         let has_shared = self.shared_left(self.max_size) > 0;
         let has_place = self.views.get(id.0).is_none_or(|view| view.has_place(has_shared));
         if has_place {
-            self.acquire(id);
+            self.acquire(Place::of(id));
         }
         has_place
     }
@@ -277,7 +332,7 @@ impl<T> PolicyState<T> {
     /// Open unless the end of a task of the default view could change what is decided: another view
     /// is served, a returning worker gets the place, or there is no place any more.
     fn gate(&self) -> Gate {
-        let is_over = self.reserved + self.shared > self.limit;
+        let is_over = self.reserved + self.shared > self.limit();
         let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
         // The worker would release a place of the shared capacity.
         let has_work = || self.busy.iter().any(|id| self.view(*id).may_start(true));
@@ -288,10 +343,18 @@ impl<T> PolicyState<T> {
         }
     }
 
+    /// Chooses the view that the place for ready futures serves next: of the highest level the one
+    /// that it has not served for longest. These polls come on top of the shares of the views.
+    fn choose_polled(&self, has_injected: bool) -> Option<ViewId> {
+        let views = iter::once(&DEFAULT_VIEW).chain(&self.busy).copied();
+        let polled = views.filter(|&id| self.view(id).may_poll(has_injected && id == DEFAULT_VIEW));
+        polled.min_by_key(|&id| (Reverse(self.view(id).level()), self.view(id).polled))
+    }
+
     /// Chooses the view to serve next. The default view is assumed to have work if `tries_default`.
     /// Counts each level with eligible work as passed over.
     fn choose(&mut self, tries_default: bool) -> Option<ViewId> {
-        let has_shared = self.shared_left(self.limit) > 0;
+        let has_shared = self.shared_left(self.limit()) > 0;
         let mut best = Levels::<Option<(u128, ViewId)>>::default();
         let default = tries_default.then_some(&DEFAULT_VIEW);
         // The oldest view first: of two with the same pass it is served first.
@@ -316,34 +379,44 @@ impl<T> PolicyState<T> {
         best[chosen].map(|(_, id)| id)
     }
 
-    /// Takes the next item, and a place of its view. `pop_default` takes one of the default view,
-    /// if there is any.
+    /// Takes the next item, and a place of its view: that for ready futures if the caller only
+    /// `polls`. `pop_default` takes one of the default view, if there is any.
     fn take(
         &mut self,
+        polls: bool,
         mut tries_default: bool,
-        mut pop_default: impl FnMut() -> Option<T>,
-    ) -> Option<T> {
+        pop_default: &mut dyn FnMut(bool) -> Option<T>,
+    ) -> Option<(T, Place)> {
         loop {
-            let id = self.choose(tries_default)?;
-            let item = if self.busy.contains(&id) { self.pop(id) } else { pop_default() };
-            if item.is_none() {
+            let id = match polls {
+                true => self.choose_polled(tries_default)?,
+                false => self.choose(tries_default)?,
+            };
+            let kept = if self.busy.contains(&id) { self.pop(id, polls) } else { None };
+            let Some(item) = kept.or_else(|| pop_default(polls)) else {
                 // Another worker has taken the last one of the default view: choose again without
                 // it.
                 tries_default = false;
                 continue;
-            }
+            };
             let view = self.views.get_mut(id.0).expect("it is chosen");
-            let level = &mut self.levels[view.level()];
-            level.passed = 0;
-            level.pass = view.pass;
-            view.pass += FULL_STEP / view.terms.weight as u128;
-            self.acquire(id);
-            return item;
+            if polls {
+                self.polls += 1;
+                view.polled = self.polls;
+            } else {
+                let level = &mut self.levels[view.level()];
+                level.passed = 0;
+                level.pass = view.pass;
+                view.pass += FULL_STEP / view.terms.weight as u128;
+            }
+            let place = Place { view: id, is_for_futures: polls };
+            self.acquire(place);
+            return Some((item, place));
         }
     }
 
-    /// How many queued items could be taken if `limit` workers might run, and that many came.
-    /// `queued` are those of the default view.
+    /// How many queued items could be taken without the place for ready futures if `limit` workers
+    /// might run, and that many came. `queued` are those of the default view.
     fn eligible(&self, limit: usize, queued: usize) -> usize {
         let shared_left = self.shared_left(limit);
         let (mut from_reserves, mut from_shared) = (0, 0);
@@ -358,6 +431,13 @@ impl<T> PolicyState<T> {
             }
         }
         from_reserves + from_shared.min(shared_left)
+    }
+
+    /// How many queued items could be taken now, if that many workers came. `has_injected`: one of
+    /// the default view's is a future in the injector.
+    fn eligible_now(&self, queued: usize, has_injected: bool) -> usize {
+        let with_others = self.eligible(self.limit(), queued);
+        with_others.max(usize::from(self.may_poll(has_injected)))
     }
 }
 
@@ -376,6 +456,9 @@ impl<T> Policy<T> {
             levels: Levels::default(),
             reserved: 0,
             shared: 0,
+            serves_futures: cfg!(feature = "async") && sizes.follows_measurements(),
+            is_polling: false,
+            polls: 0,
         };
         let gate = AtomicUsize::new(Gate::Unused as usize);
         Policy { state: Mutex::new(state), gate, is_used: AtomicBool::new(false) }
@@ -525,60 +608,68 @@ impl<T> Policy<T> {
         state.views.iter().map(|(_, view)| view.places.min(view.terms.reserve)).sum()
     }
 
-    /// Queues an item of a view. Returns whether work of the view is eligible now: otherwise the
-    /// next worker that releases a place looks (race 35).
+    /// Queues an item of a view, among the ready futures unless it `is_new`. Returns whether work of
+    /// the view is eligible now: otherwise the next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
         self.change_state(|state| {
-            let has_shared = state.shared_left(state.limit) > 0;
+            let has_shared = state.shared_left(state.limit()) > 0;
+            let has_futures_place = state.has_futures_place();
             note(&mut state.busy, id);
             let view = state.view_mut(id);
             view.queues[usize::from(is_new)].push_back(item);
-            view.may_start(has_shared)
+            view.may_start(has_shared) || has_futures_place && view.may_poll(false)
         })
     }
 
-    /// Removes stale items at both ends of a view's queue of new tasks: first the newest ones, then
-    /// the oldest ones, each time up to the first item that is not stale. `is_stale` is called
-    /// under the lock.
+    /// Removes stale items at both ends of a view's queues: first the newest ones, then the oldest
+    /// ones, each time up to the first item that is not stale. `is_stale` is called under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
         self.change_state(|state| {
-            let [_, new] = &mut state.view_mut(id).queues;
             let mut skipped = Vec::new();
-            while new.back().is_some_and(&is_stale) {
-                skipped.extend(new.pop_back());
-            }
-            while new.front().is_some_and(&is_stale) {
-                skipped.extend(new.pop_front());
+            for queue in &mut state.view_mut(id).queues {
+                while queue.back().is_some_and(&is_stale) {
+                    skipped.extend(queue.pop_back());
+                }
+                while queue.front().is_some_and(&is_stale) {
+                    skipped.extend(queue.pop_front());
+                }
             }
             state.note_popped(id);
             skipped
         })
     }
 
-    /// Releases the place `held`, and takes the next item with a place of its view. Counts it by
-    /// `begin`, under the lock: a pause comes before the take, or finds the item counted. Returns
-    /// also whether eligible work is left, given how many items are `queued` for the default view.
+    /// Releases the place `held`, and takes the next item with a place of its view: if there is
+    /// none, a ready future with the place for these. Counts it by `begin`, under the lock: a pause
+    /// comes before the take, or finds the item counted. Returns also whether eligible work is left.
+    /// `pop_default` takes an item of the default view, or only a future in the injector. `queued`
+    /// says how many items it has, and whether there is such a future.
     pub(crate) fn take(
         &self,
-        held: Option<ViewId>,
-        pop_default: impl FnMut() -> Option<T>,
-        queued: impl Fn() -> usize,
+        held: Option<Place>,
+        mut pop_default: impl FnMut(bool) -> Option<T>,
+        queued: impl Fn() -> (usize, bool),
         begin: impl FnOnce(&T),
-    ) -> (Option<T>, bool) {
+    ) -> (Option<(T, Place)>, bool) {
         self.change_state(|state| {
             if let Some(held) = held {
                 state.release(held);
             }
-            let taken = state.take(queued() > 0, pop_default);
-            if let Some(taken) = &taken {
+            let (len, has_injected) = queued();
+            let mut taken = state.take(false, len > 0, &mut pop_default);
+            if taken.is_none() && state.has_futures_place() {
+                taken = state.take(true, has_injected, &mut pop_default);
+            }
+            if let Some((taken, _)) = &taken {
                 begin(taken);
             }
-            (taken, state.eligible(state.limit, queued()) > 0)
+            let (len, has_injected) = queued();
+            (taken, state.eligible_now(len, has_injected) > 0)
         })
     }
 
     /// Releases a place. The caller then looks for work (race 35).
-    pub(crate) fn release(&self, held: ViewId) -> MustLook {
+    pub(crate) fn release(&self, held: Place) -> MustLook {
         self.change_state(|state| state.release(held));
         MustLook::owed()
     }
@@ -586,7 +677,7 @@ impl<T> Policy<T> {
     /// Releases the place `held`, and acquires one of the view `id`, if there is one. If it has no
     /// place, returns the caller's wait, which is in the view's returning queue then: the caller
     /// must [wait](Self::wait).
-    pub(crate) fn exchange(&self, held: Option<ViewId>, id: Option<ViewId>) -> Option<PlaceWait> {
+    pub(crate) fn exchange(&self, held: Option<Place>, id: Option<ViewId>) -> Option<PlaceWait> {
         self.change_state(|state| {
             if let Some(held) = held {
                 state.release(held);
@@ -603,30 +694,50 @@ impl<T> Policy<T> {
         wait_until_released(parker, |seen| {
             self.change_state(|state| {
                 let forced = state.view_mut(*id).returning.force(parker, seen);
-                (0..forced).for_each(|_| state.acquire(*id));
+                (0..forced).for_each(|_| state.acquire(Place::of(*id)));
                 forced > 0
             })
         });
     }
 
-    /// How many queued items could be taken, if that many workers came: now or, if there is a
-    /// `limit`, as soon as that many workers may run. With 0, those that have a free place of their
-    /// view's reserve. `queued` are those of the default view.
-    pub(crate) fn eligible(&self, queued: usize, limit: Option<usize>) -> usize {
-        if !self.is_used() {
-            return queued;
-        }
-        let state = self.state.lock();
-        state.eligible(limit.unwrap_or(state.limit), queued)
+    /// How many queued items could be taken now, if that many workers came. `queued` are those of
+    /// the default view, and `has_injected` tells whether there is a future in the injector.
+    pub(crate) fn eligible(&self, queued: usize, has_injected: impl FnOnce() -> bool) -> usize {
+        self.read(queued, |state| state.eligible_now(queued, has_injected()))
+    }
+
+    /// How many queued items could be taken as soon as `max_size` workers may run.
+    pub(crate) fn eligible_of_all(&self, queued: usize) -> usize {
+        self.read(queued, |state| state.eligible(state.max_size, queued))
+    }
+
+    /// How many workers may run beyond the limit, the next one that comes for a ready future not
+    /// included: any number beside a queued item with a free place of its view's reserve, otherwise
+    /// the one that holds the place for ready futures.
+    pub(crate) fn beyond_limit(&self) -> usize {
+        self.read(0, |state| match state.eligible(0, 0) {
+            0 => usize::from(state.is_polling),
+            _ => state.max_size,
+        })
+    }
+
+    /// Whether a worker that came could take a ready future with the place for these.
+    pub(crate) fn may_poll(&self, has_injected: bool) -> bool {
+        self.read(false, |state| state.may_poll(has_injected))
+    }
+
+    /// Reads the state, unless the pool has had no view.
+    fn read<R>(&self, unused: R, read: impl FnOnce(&PolicyState<T>) -> R) -> R {
+        if self.is_used() { read(&self.state.lock()) } else { unused }
     }
 
     /// Whether one more task of the view could be taken if `max_size` workers might run. If not, a
     /// raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
-        let state = self.state.lock();
-        let has_shared = state.shared_left(state.max_size) > 0;
-        let may_start = |view: &ViewState<T>| view.may_start(has_shared);
-        !self.is_used() || state.views.get(id.0).is_some_and(may_start)
+        self.read(true, |state| {
+            let has_shared = state.shared_left(state.max_size) > 0;
+            state.views.get(id.0).is_some_and(|view| view.may_start(has_shared))
+        })
     }
 
     /// How many items are queued, of one view or of all. Those of the default view do not count,
@@ -653,10 +764,12 @@ impl<T> Policy<T> {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
+    use std::cell::Cell;
     use std::collections::{HashMap, VecDeque};
+    use std::iter;
     use std::time::Duration;
 
-    use super::{DEFAULT_VIEW, Gate, Policy, Priority, Sizes, Terms, ViewId, ViewState};
+    use super::{DEFAULT_VIEW, Gate, Place, Policy, Priority, Sizes, Terms, ViewId, ViewState};
 
     const WORKERS: usize = 4;
 
@@ -698,29 +811,33 @@ mod tests {
     #[test]
     fn items_of_each_view_come_out_once_and_in_order() {
         for _ in 0..200 {
-            let policy = Policy::<Item>::new(&sizes());
+            let sizes = if fastrand::bool() { sizes() } else { sizes().measured(1) };
+            let policy = Policy::<Item>::new(&sizes);
             policy.begin_use();
             let mut views: HashMap<u64, Seen> = HashMap::new();
-            let mut held: Vec<Option<ViewId>> = vec![None; WORKERS];
+            let mut held: Vec<Option<Place>> = vec![None; WORKERS];
+            // A future of the default view.
+            let injected = Cell::new(false);
+            let queued = || (usize::from(injected.get()), injected.get());
             for _ in 0..500 {
                 let some = views.keys().copied().nth(fastrand::usize(..=views.len()));
-                match (fastrand::u8(..9), some) {
+                match (fastrand::u8(..11), some) {
                     (0, _) => {
-                        if let Ok(id) = policy.add(&sizes(), terms()) {
+                        if let Ok(id) = policy.add(&sizes, terms()) {
                             views.insert(id.0, Seen { id, pushed: [0; 2], popped: [0; 2] });
                         }
                     }
                     // Only a view without tasks is removed; a worker may hold a place of it.
                     (1, Some(number)) if views[&number].queued() == 0 => {
                         let id = views[&number].id;
-                        assert!(policy.change(&sizes(), id, |terms| terms.reserve = 0).is_ok());
+                        assert!(policy.change(&sizes, id, |terms| terms.reserve = 0).is_ok());
                         _ = policy.remove(id);
                         views.remove(&number);
                     }
                     (2, Some(number)) => {
                         let (id, wanted) = (views[&number].id, terms());
                         let before = policy.terms(id);
-                        let changed = policy.change(&sizes(), id, |terms| *terms = wanted);
+                        let changed = policy.change(&sizes, id, |terms| *terms = wanted);
                         let expected = if changed.is_ok() { wanted } else { before };
                         assert_eq!(policy.terms(id), expected);
                     }
@@ -730,20 +847,29 @@ mod tests {
                         policy.push(seen.id, (number, is_new, *pushed), is_new);
                         *pushed += 1;
                     }
+                    (6, _) => injected.set(true),
+                    (7, _) if sizes.follows_measurements() => {
+                        policy.set_number(&sizes, fastrand::usize(..=WORKERS));
+                    }
                     _ => {
                         let held = &mut held[fastrand::usize(..WORKERS)];
-                        let (taken, has_more) = policy.take(held.take(), || None, || 0, |_| ());
+                        let pop = |_| injected.take().then_some((DEFAULT_VIEW.0, false, 0));
+                        let (taken, has_more) = policy.take(held.take(), pop, queued, |_| ());
                         assert!(taken.is_some() || !has_more, "eligible work is taken");
-                        if let Some(taken) = taken {
-                            let seen = views.get_mut(&taken.0).unwrap();
-                            seen.pop(taken);
-                            *held = Some(seen.id);
+                        if let Some((item, place)) = taken {
+                            assert!(!(item.1 && place.is_for_futures), "it takes no new task");
+                            if item.0 != DEFAULT_VIEW.0 {
+                                views.get_mut(&item.0).unwrap().pop(item);
+                            }
+                            *held = Some(place);
+                            check_taken(&policy, place);
                         }
-                        assert_eq!(has_more, policy.eligible(0, None) > 0);
+                        assert_eq!(has_more, policy.eligible(queued().0, || queued().1) > 0);
+                        assert_eq!(has_more, has_eligible(&policy, &views, injected.get()));
                     }
                 }
                 assert_eq!(policy.len(None), views.values().map(Seen::queued).sum());
-                check_places(&policy);
+                check_places(&policy, &held);
             }
             views.values().for_each(|seen| assert_eq!(policy.len(Some(seen.id)), seen.queued()));
             let mut last = 0;
@@ -761,14 +887,49 @@ mod tests {
         }
     }
 
-    /// The sums are those of the views.
-    fn check_places(policy: &Policy<Item>) {
+    /// The sums are those of the views, and one worker at most has the place for ready futures.
+    fn check_places(policy: &Policy<Item>, held: &[Option<Place>]) {
         let state = policy.state.lock();
         let sum = |part: fn(&ViewState<Item>) -> usize| {
             state.views.iter().map(|(_, view)| part(view)).sum()
         };
         assert_eq!(state.reserved, sum(|view| view.terms.reserve));
         assert_eq!(state.shared, sum(|view| view.places.saturating_sub(view.terms.reserve)));
+        // The view may be gone.
+        let polls = held.iter().flatten().filter(|place| place.is_for_futures).count();
+        assert_eq!(usize::from(state.is_polling), polls);
+    }
+
+    /// No place was taken from the reserve of another view, and none beyond its view's limit.
+    fn check_taken(policy: &Policy<Item>, place: Place) {
+        let state = policy.state.lock();
+        let view = state.views.get(place.view.0).unwrap();
+        assert!(view.places <= view.terms.limit && !view.terms.is_paused);
+        if view.places > view.terms.reserve {
+            let beyond = usize::from(state.is_polling);
+            let limit = if place.is_for_futures { WORKERS } else { state.limit + beyond };
+            assert!(state.reserved + state.shared <= limit.min(WORKERS));
+        }
+    }
+
+    /// Whether a worker may take something: by a place of a reserve, one of the shared capacity,
+    /// or that for ready futures.
+    fn has_eligible(policy: &Policy<Item>, views: &HashMap<u64, Seen>, has_injected: bool) -> bool {
+        let state = policy.state.lock();
+        let beyond = usize::from(state.is_polling);
+        let used = state.reserved + state.shared;
+        let has_shared = used < WORKERS.min(state.limit + beyond);
+        let may_poll = state.serves_futures && beyond == 0 && used < WORKERS;
+        let default = (DEFAULT_VIEW.0, [usize::from(has_injected), 0]);
+        let queued = |seen: &Seen| [0, 1].map(|kind| seen.pushed[kind] - seen.popped[kind]);
+        let others = views.values().map(|seen| (seen.id.0, queued(seen)));
+        iter::once(default).chain(others).any(|(number, [futures, new])| {
+            let view = state.views.get(number).unwrap();
+            let has_place = has_shared || view.places < view.terms.reserve;
+            !view.terms.is_paused
+                && view.places < view.terms.limit
+                && (has_place && futures + new > 0 || may_poll && futures > 0)
+        })
     }
 
     /// So many that each view has places left.
@@ -778,8 +939,12 @@ mod tests {
         Sizes::new(0, MANY, Duration::ZERO)
     }
 
+    fn take<T>(policy: &Policy<T>) -> Option<T> {
+        policy.take(None, |_| None, || (0, false), |_| ()).0.map(|(item, _)| item)
+    }
+
     fn served(policy: &Policy<usize>, count: usize) -> Vec<usize> {
-        (0..count).filter_map(|_| policy.take(None, || None, || 0, |_| ()).0).collect()
+        (0..count).filter_map(|_| take(policy)).collect()
     }
 
     /// A view that was served at a small weight does not wait for that once it has a large one.
@@ -796,6 +961,35 @@ mod tests {
         assert!(policy.change(&many(), small, |terms| terms.weight = 50).is_ok());
         let next = served(&policy, 20);
         assert!((8..=12).contains(&next.iter().sum::<usize>()), "{next:?}");
+    }
+
+    /// Closures of a view get their takes also while its futures are polled beyond the limit.
+    #[test]
+    fn a_poll_beyond_the_limit_takes_no_turn_from_closures() {
+        for priority in [Priority::Normal, Priority::Low] {
+            let sizes = sizes().measured(1);
+            let policy = Policy::new(&sizes);
+            policy.begin_use();
+            let [busy, other] = [Priority::Normal, priority].map(|priority| {
+                policy.add(&sizes, Terms { priority, ..Terms::default() }).unwrap()
+            });
+            (0..100).for_each(|_| _ = policy.push(busy, 0, true));
+            (0..100).for_each(|_| _ = policy.push(other, 1, true));
+            let take = |held| policy.take(held, |_| None, || (0, false), |_| ()).0.unwrap();
+            let (mut held, mut count) = (None, 0);
+            for _ in 0..100 {
+                let (item, place) = take(held.take());
+                assert!(!place.is_for_futures);
+                count += item;
+                held = Some(place);
+                policy.push(other, 2, false);
+                let (polled, place) = take(None);
+                assert_eq!((polled, place.is_for_futures), (2, true));
+                _ = policy.release(place);
+            }
+            let expected = if priority == Priority::Low { 4..=6 } else { 48..=52 };
+            assert!(expected.contains(&count), "{priority:?}: {count} of 100 takes");
+        }
     }
 
     /// As it was at the end of its level's line, it is not at the end of the line of the other
@@ -822,7 +1016,7 @@ mod tests {
         let paused = Terms { is_paused: true, ..Terms::default() };
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
-        assert_eq!(policy.take(None, || None, || 0, |_| ()), (None, false));
+        assert_eq!(policy.take(None, |_| None, || (0, false), |_| ()), (None, false));
         assert!(policy.exchange(None, Some(id)).is_none(), "no wait");
     }
 
@@ -835,7 +1029,7 @@ mod tests {
         let all = Terms { reserve: 1, limit: 1, ..Terms::default() };
         let id = policy.add(&sizes, all).unwrap();
         let take = |held, default| {
-            policy.take(held, || Some(()), || usize::from(default), |()| ()).0.is_some()
+            policy.take(held, |_| Some(()), || (usize::from(default), false), |()| ()).0.is_some()
         };
         // Three places, which are all that the reserve leaves.
         assert!(
@@ -846,15 +1040,15 @@ mod tests {
         assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
         policy.push(id, (), true);
         assert!(policy.has_gate(Gate::Open));
-        _ = policy.release(id);
+        _ = policy.release(Place::of(id));
         assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
         // A worker waits for the place of another one.
         assert!(policy.exchange(None, Some(DEFAULT_VIEW)).is_some() && policy.has_gate(Gate::Shut));
-        _ = policy.release(DEFAULT_VIEW);
+        _ = policy.release(Place::of(DEFAULT_VIEW));
         assert!(policy.has_gate(Gate::Open));
         // One place more than a second reserve leaves.
         let second = policy.add(&sizes, all).unwrap();
-        assert!(policy.has_gate(Gate::Shut) && !take(Some(DEFAULT_VIEW), true));
+        assert!(policy.has_gate(Gate::Shut) && !take(Some(Place::of(DEFAULT_VIEW)), true));
         assert!(policy.has_gate(Gate::Open));
         assert!(policy.change(&sizes, second, |terms| terms.reserve = 0).is_ok());
         _ = policy.remove(second);
@@ -898,14 +1092,14 @@ mod tests {
         let limited = Terms { limit: 1, ..Terms::default() };
         let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
-        assert!(policy.take(None, || None, || 0, |_| ()).0.is_some());
+        assert!(take(&policy).is_some());
         _ = policy.remove(removed);
         let other = policy.add(&sizes(), limited).unwrap();
         policy.push(other, (), true);
         policy.push(other, (), true);
-        assert!(policy.take(None, || None, || 0, |_| ()).0.is_some());
+        assert!(take(&policy).is_some());
         // The worker of the removed view: there is no place for it.
-        assert!(policy.take(Some(removed), || None, || 0, |_| ()).0.is_none());
+        assert!(policy.take(Some(Place::of(removed)), |_| None, || (0, false), |_| ()).0.is_none());
         assert_eq!((policy.len(Some(removed)), policy.len(Some(other))), (0, 1));
     }
 
@@ -917,7 +1111,7 @@ mod tests {
         policy.push(younger, younger.0, true);
         policy.push(first, first.0, true);
         policy.push(older, older.0, true);
-        let numbers = [(); 3].map(|()| policy.take(None, || None, || 0, |_| ()).0);
+        let numbers = [(); 3].map(|()| take(&policy));
         assert_eq!(numbers, [first, older, younger].map(|id| Some(id.0)));
     }
 }

@@ -15,6 +15,7 @@
 //! **Types.** Each call site has a future of its own type, so little here depends on it:
 //! [`Pollable`], [`end`] and what only forgets the type are compiled for each future.
 
+use std::any::TypeId;
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
 use std::mem::{self, ManuallyDrop};
@@ -375,6 +376,10 @@ impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Run for Futur
 
     fn take_if_stale(&self) -> bool {
         self.cell.header().is_first_stale()
+    }
+
+    fn is_future(&self) -> bool {
+        TypeId::of::<F>() != TypeId::of::<Call<F::Output>>()
     }
 
     fn withdraw(&self, is_new: bool) -> Withdrawal {

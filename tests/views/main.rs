@@ -9,6 +9,8 @@ mod limits;
 mod live;
 mod pausing;
 mod random;
+#[cfg(feature = "async")]
+mod ready_futures;
 mod regions;
 mod reserves;
 mod shares;

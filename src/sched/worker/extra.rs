@@ -1,5 +1,6 @@
 //! The *extra* worker of a pool that measures: it runs beyond the limit, for ready futures only,
-//! while closures keep all others busy (`protocol.md`).
+//! while closures keep all others busy (`protocol.md`). In a pool with views the worker that has
+//! the place for ready futures does (`views/protocol.md`).
 
 use std::mem;
 use std::rc::Rc;
@@ -10,8 +11,6 @@ use crate::crew::{Count, MustLook, WorkerMetrics};
 use crate::queue::Kind;
 use crate::sched::shared::Shared;
 use crate::sync::Ordering;
-use crate::task::DEFAULT_VIEW;
-use crate::views::ViewJob;
 
 impl Worker {
     /// More workers run than may. Makes this one the extra one if a future is ready and there is
@@ -31,13 +30,13 @@ impl Worker {
         // Its look asks the keeper to watch it.
         self.is_woken = true;
         while let Some(mut job) = shared.queue.pop_injected(Kind::Woken) {
-            let (is_new, ended) = (job.is_new(), context.metrics.ended());
+            let ended = context.metrics.ended();
             // Read after the pop: the future may have been spawned behind a pause.
             if shared.policy.is_used() {
-                shared.policy.push(DEFAULT_VIEW, ViewJob { job, view: None }, is_new);
+                shared.push_to_view(None, job);
                 break;
             }
-            self.notify_before_run(is_new);
+            self.notify_before_run(job.is_new());
             self.run(&mut job);
             mem::forget(job);
             let is_extra = context.metrics.is_extra.load(Ordering::Relaxed);
@@ -63,12 +62,14 @@ impl Worker {
 }
 
 impl Shared {
-    /// Whether a future lies where any worker finds it, in a pool whose limit follows measurements.
+    /// Whether one more worker would find a future to poll beyond the limit, which follows
+    /// measurements.
     pub(crate) fn has_ready_future(&self) -> bool {
+        let has_injected = || self.queue.has_future();
+        let in_views = || self.queue.may_have_woken() && self.policy.may_poll(has_injected());
         cfg!(feature = "async")
             && self.sizes.follows_measurements()
-            && !self.policy.is_used()
-            && self.queue.has_future()
+            && if self.policy.is_used() { in_views() } else { has_injected() }
     }
 
     /// Makes the worker with these metrics one of the others, if it is the extra one.

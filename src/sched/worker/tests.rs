@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use super::{Start, Worker};
 use crate::Builder;
+#[cfg(feature = "async")]
+use crate::Growth;
 use crate::crew::Search;
 use crate::queue::Kind;
 use crate::sched::shared::Shared;
@@ -76,4 +78,21 @@ fn a_worker_spins_while_no_other_searches() {
         _ = shared.counts.remove_worker();
     }
     _ = shared.counts.end_search(Search::Searching);
+}
+
+/// Law 4: more than `max_size` run after a region.
+#[cfg(feature = "async")]
+#[test]
+fn above_max_size_no_worker_goes_on_for_a_future() {
+    let builder = Builder::new().core_size(0).max_size(2);
+    let pool = builder.growth(Growth::measured(1)).build();
+    let _view = pool.view().build();
+    let shared = pool.shared();
+    shared.queue.push(Kind::Woken, Job::closure(|| ()));
+    for is_above in [false, false, true] {
+        shared.counts.add_worker();
+        assert_eq!(shared.is_above_limit(shared.counts.load()), is_above);
+    }
+    assert!(shared.queue.pop().is_some_and(|job| job.run().is_end()));
+    (0..3).for_each(|_| _ = shared.counts.remove_worker());
 }

@@ -88,3 +88,58 @@ fn a_poll_that_returns_pending_is_no_end() {
     pool.join();
     assert_eq!(ended(), 1);
 }
+
+/// Neither that one runs nor that its future ends: what closures may have does not change by it.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_beyond_the_limit_is_not_measured() {
+    for has_view in [false, true] {
+        let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
+        let _view = has_view.then(|| pool.view().build());
+        let shared = pool.shared();
+        *shared.sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+        let mut state = shared.sizing.state.lock();
+        let mut measure = || {
+            let measured = shared.measure_workers(&mut state, Instant::now(), true, true);
+            (measured.running, measured.ended, measured.awake > 1.5)
+        };
+        let [busy, polled] = [(); 2].map(|()| Arc::new([Barrier::new(2), Barrier::new(2)]));
+        let wait = |barriers: &Arc<[Barrier; 2]>| {
+            let barriers = Arc::clone(barriers);
+            move || barriers.iter().for_each(|barrier| _ = barrier.wait())
+        };
+        pool.execute(wait(&busy));
+        busy[0].wait();
+        measure();
+        let waits = wait(&polled);
+        let poll = pool.spawn_await(async move { waits() });
+        polled[0].wait();
+        assert_eq!(measure(), (1, 0, false), "{has_view}");
+        polled[1].wait();
+        poll.await_complete();
+        while shared.counts.load().idle() == 0 {
+            thread::yield_now();
+        }
+        assert_eq!(measure(), (1, 0, false), "{has_view}");
+        busy[1].wait();
+    }
+}
+
+/// No measurement has to come first.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_of_a_view_notifies_a_worker() {
+    let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
+    let view = pool.view().build();
+    *pool.shared().sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+    let [begin, end] = [(); 2].map(|()| Arc::new(Barrier::new(2)));
+    let (begins, ends) = (Arc::clone(&begin), Arc::clone(&end));
+    pool.execute(move || {
+        begins.wait();
+        ends.wait();
+    });
+    begin.wait();
+    let polled = view.spawn_await(async {}).await_complete_timeout(Duration::from_secs(30));
+    end.wait();
+    assert!(polled.is_ok(), "the future has waited for the closure");
+}

@@ -17,7 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",
-        "limit.unwrap_or(state.limit)" => "limit.unwrap_or(state.limit).min(state.limit)",
+        "state.eligible(state.max_size, queued)" => "state.eligible(state.limit(), queued)",
         Test("growth", "a_view_gets_workers");
     "measured: the permits of a bounded queue are those of max_size", "src/flight/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");
@@ -53,8 +53,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a reserve changes the number", "src/views/policy.rs",
         "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
         Test("growth", "a_reserve_comes_on_top");
-    "measured: no more than the limit run beside a reserved place", "src/sizing/measured.rs",
-        "self.policy.eligible(0, Some(0)) > 0" => "false",
+    "measured: no more than the limit run beside a reserved place", "src/views/policy.rs",
+        "            _ => state.max_size,\n" => "            _ => 0,\n",
         Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
     "measured: workers with reserved places count in the number", "src/sizing/measured.rs",
         "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",

@@ -8,8 +8,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "queue.shrink_to(KEPT_TASKS)"
         => "queue.shrink_to(usize::MAX)", Test("memory", "memory_is_given_back");
     "race 35: the end of a task keeps its place", "src/views/policy.rs",
-        "            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken"
-        => "            let _ = held;\n            let taken", Model("views::the_end_of_a_limited_task");
+        "            if let Some(held) = held {\n                state.release(held);\n            }\n            let (len"
+        => "            let _ = held;\n            let (len", Model("views::the_end_of_a_limited_task");
     "reserve: others take the reserved place", "src/views/policy.rs",
         "limit.saturating_sub(self.reserved + self.shared)"
         => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
@@ -62,8 +62,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            self.idle.recheck_all();\n        }\n    }\n\n    /// Adds a view"
         => "        }\n    }\n\n    /// Adds a view", Model("views::the_first_pause_versus_a_take"), Test("views", "idle_workers_do_not_run");
     "still: a worker counts its task after the take", "src/views/policy.rs",
-        "        self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            if let Some(taken) = &taken {\n                begin(taken);\n            }\n            (taken, state.eligible(state.limit, queued()) > 0)\n        })\n"
-        => "        let (taken, has_more) = self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let taken = state.take(queued() > 0, pop_default);\n            (taken, state.eligible(state.limit, queued()) > 0)\n        });\n        if let Some(taken) = &taken {\n            begin(taken);\n        }\n        (taken, has_more)\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
+        "        self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let (len, has_injected) = queued();\n            let mut taken = state.take(false, len > 0, &mut pop_default);\n            if taken.is_none() && state.has_futures_place() {\n                taken = state.take(true, has_injected, &mut pop_default);\n            }\n            if let Some((taken, _)) = &taken {\n                begin(taken);\n            }\n            let (len, has_injected) = queued();\n            (taken, state.eligible_now(len, has_injected) > 0)\n        })\n"
+        => "        let (taken, has_more) = self.change_state(|state| {\n            if let Some(held) = held {\n                state.release(held);\n            }\n            let (len, has_injected) = queued();\n            let mut taken = state.take(false, len > 0, &mut pop_default);\n            if taken.is_none() && state.has_futures_place() {\n                taken = state.take(true, has_injected, &mut pop_default);\n            }\n            let (len, has_injected) = queued();\n            (taken, state.eligible_now(len, has_injected) > 0)\n        });\n        if let Some((taken, _)) = &taken {\n            begin(taken);\n        }\n        (taken, has_more)\n", Model("views::a_pause_of_a_view_versus_a_take"), Model("views::a_kept_place_versus_join_running");
     "still: a claimed task is not waited for", "src/sched/place.rs",
         "is_used().then(|| RunningMark::begin(self.running_of(view)));"
         => "is_used().then(|| RunningMark::begin(Box::leak(Box::default())));", Test("views", "what_runs_is_waited_for");
@@ -127,4 +127,55 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "view: a join does not wait for the task's end", "src/views/view.rs",
         "            self.metrics.lock().count_returned(1);\n            self.finish(1);\n"
         => "            self.metrics.lock().count_returned(1);\n", Test("views", "a_join_waits_for_the_view_alone");
+    "extra: a pool with views has no place for futures", "src/views/policy.rs",
+        "serves_futures: cfg!(feature = \"async\") && sizes.follows_measurements()" => "serves_futures: false",
+        Model("extra::a_future_versus_a_closure_beside");
+    "extra: a poll takes a worker from a reserve", "src/views/policy.rs",
+        "self.serves_futures && !self.is_polling && self.shared_left(self.max_size) > 0"
+        => "self.serves_futures && !self.is_polling", Unit("policy::tests::items_of_each_view"), Model("extra::a_future_beside_a_reserve");
+    "extra: several workers have the place for futures", "src/views/policy.rs",
+        "self.serves_futures && !self.is_polling &&" => "self.serves_futures &&", Unit("policy::tests::items_of_each_view");
+    "extra: the place for futures is not given back", "src/views/policy.rs",
+        "        self.is_polling &= !place.is_for_futures;\n" => "", Unit("policy::tests::items_of_each_view"),
+        Model("extra::the_end_of_a_poll_beside_a_view");
+    "extra: a poll takes a place from closures", "src/views/policy.rs",
+        "self.max_size.min(self.limit + usize::from(self.is_polling))" => "self.limit", Model("extra::a_poll_beside_a_view_that_waits");
+    "extra: a worker rests for the poll of another one in a pool with views", "src/views/policy.rs",
+        "0 => usize::from(state.is_polling)," => "0 => 0,", Model("extra::a_poll_beside_a_view_that_waits");
+    "extra: the future of a view notifies no worker", "src/views/policy.rs",
+        " || has_futures_place && view.may_poll(false)" => " || false && has_futures_place",
+        Unit("measured::tests::a_future_of_a_view_notifies");
+    "extra: a ready future is no eligible work", "src/views/policy.rs",
+        "with_others.max(usize::from(self.may_poll(has_injected)))" => "with_others.max(usize::from(false && has_injected))",
+        Unit("policy::tests::items_of_each_view"), Model("extra::a_future_versus_a_closure_beside");
+    "extra: a poll passes the limit and the pause of its view", "src/views/policy.rs",
+        "(has_injected || !self.queues[0].is_empty()) && self.may_start(true)"
+        => "has_injected || !self.queues[0].is_empty()", Unit("policy::tests::items_of_each_view"), Test("views", "ready_futures::it_serves_no_paused");
+    "extra: the worker that comes for a future of a pool with views rests", "src/sched/retire.rs",
+        "                && self.has_ready_future())\n" => "                && false)\n", Model("extra::a_future_versus_a_closure_beside");
+    "extra: above max_size a worker takes futures all the same", "src/sched/retire.rs",
+        "                && now.running() <= self.sizes.max()\n" => "", Unit("worker::tests::above_max_size_no_worker");
+    "extra: a poll beyond the limit takes a turn from closures", "src/views/policy.rs",
+        "            if polls {\n                self.polls += 1;" => "            if polls && false {\n                self.polls += 1;",
+        Unit("policy::tests::a_poll_beyond_the_limit");
+    "extra: after its poll in a region it has the place still", "src/sched/place.rs",
+        "        context.replace_place(Some(Place::of(held.view)));\n" => "", Test("views", "ready_futures::it_takes_no_worker");
+    "extra: a poll in a region keeps the place for futures", "src/sched/place.rs",
+        "        Some(self.policy.release(held))\n" => "        (!held.is_for_futures).then(|| self.policy.release(held))\n",
+        Model("extra::a_region_in_a_poll_beside");
+    "extra: a future that is put back waits in line with closures", "src/sched/place.rs",
+        "job.is_new() && !(self.sizes.follows_measurements() && job.is_future())" => "job.is_new()",
+        Model("extra::a_future_that_is_put_back");
+    "extra: a closure with a handle is polled beyond the limit", "src/wait/future_task.rs",
+        "TypeId::of::<F>() != TypeId::of::<Call<F::Output>>()" => "true", Test("views", "ready_futures::it_takes_no_closure");
+    "extra: with the place for futures it goes on with closures", "src/sched/worker.rs",
+        "        if place == Place::of(DEFAULT_VIEW) {" => "        if place.view == DEFAULT_VIEW {",
+        Test("views", "ready_futures::it_takes_no_closure");
+    "extra: a poll in a pool with views runs for ever", "src/sched/worker.rs",
+        "                self.shared.running.finish(1);\n" => "                let _ = &self.shared.running;\n", Test("views", "ready_futures::a_poll_there_runs");
+    "measured: the end of a poll beyond the limit counts", "src/sched/worker.rs",
+        "                metrics.add(Count::OfExtra, metrics.ended() - ended);\n" => "                let _ = (Count::OfExtra, ended);\n",
+        Unit("measured::tests::a_worker_beyond_the_limit");
+    "measured: a poll with the place for futures counts as running", "src/crew/metrics.rs",
+        " || self.has_futures_place.get()" => "", Unit("measured::tests::a_worker_beyond_the_limit");
 };

@@ -36,7 +36,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "shared.queue.push(Kind::Woken, job)" => "shared.queue.push(Kind::New, job)",
         Model("extra::a_spawned_future_versus");
     "extra: a worker rests for it", "src/sizing/measured.rs",
-        "self.sizes.max().min(self.sizes.limit() + now.extra())" => "self.sizes.limit()",
+        "self.sizes.max().min(self.sizes.limit() + beyond)" => "self.sizes.limit() + 0 * beyond",
         Model("extra::a_poll_that_waits");
     "extra: it passes a pause", "src/sched/worker/extra.rs",
         "            if shared.policy.is_used() {" => "            if false {", Model("extra::a_future_behind");
