@@ -4,7 +4,8 @@
 //!
 //! # Why it is sound
 //! The pool's queue holds tasks without a lifetime; a scope's tasks must not outlive what they
-//! borrow. [`Scope::erase`] and, for futures, [`Scope::erase_future`] erase the lifetime. These facts replace the compiler's check:
+//! borrow. [`Scope::erase`] and, for futures, [`Scope::erase_future`] erase the lifetime. These
+//! facts replace the compiler's check:
 //!
 //! 1. A task is *unfinished* from before any thread can find it: it is in the list of the scope's
 //!    unstarted tasks ([`UnstartedList`]), or counts there as running, which change under one lock.

@@ -143,3 +143,27 @@ fn a_future_of_a_view_notifies_a_worker() {
     end.wait();
     assert!(polled.is_ok(), "the future has waited for the closure");
 }
+
+/// The region gives the place for ready futures back.
+#[cfg(feature = "async")]
+#[test]
+fn a_future_is_polled_beside_a_view_and_a_poll_in_a_region() {
+    let pool = ThreadPool::builder().core_size(0).growth(Growth::measured(1)).build();
+    let _view = pool.view().build();
+    *pool.shared().sizing.earliest.lock() = Some(Instant::now() + Duration::from_secs(3600));
+    let [busy, inside] = [(); 2].map(|()| Arc::new([Barrier::new(2), Barrier::new(2)]));
+    let wait = |barriers: &Arc<[Barrier; 2]>| {
+        let barriers = Arc::clone(barriers);
+        move || barriers.iter().for_each(|barrier| _ = barrier.wait())
+    };
+    pool.execute(wait(&busy));
+    busy[0].wait();
+    let waits = wait(&inside);
+    let poll = pool.spawn_await(async move { crate::blocking(waits) });
+    inside[0].wait();
+    let polled = pool.spawn_await(async {}).await_complete_timeout(Duration::from_secs(30));
+    inside[1].wait();
+    busy[1].wait();
+    poll.await_complete();
+    assert!(polled.is_ok(), "the future has waited for the closure");
+}

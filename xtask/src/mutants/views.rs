@@ -162,7 +162,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        context.replace_place(Some(Place::of(held.view)));\n" => "", Test("views", "ready_futures::it_takes_no_worker");
     "extra: a poll in a region keeps the place for futures", "src/sched/place.rs",
         "        Some(self.policy.release(held))\n" => "        (!held.is_for_futures).then(|| self.policy.release(held))\n",
-        Model("extra::a_region_in_a_poll_beside");
+        Unit("measured::tests::a_future_is_polled_beside");
     "extra: a future that is put back waits in line with closures", "src/sched/place.rs",
         "job.is_new() && !(self.sizes.follows_measurements() && job.is_future())" => "job.is_new()",
         Model("extra::a_future_that_is_put_back");
