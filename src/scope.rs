@@ -16,7 +16,7 @@
 //!
 //!    A future too is unfinished until it was dropped, and its result went to its handle, also
 //!    while it waits for a wake: then it counts as running. It lies in a box, which its task drops
-//!    before it tells the list ([`ScopedFuture`]). Wakers, handles and entries in queues may keep
+//!    before it tells the list (`ScopedFuture`). Wakers, handles and entries in queues may keep
 //!    the task's memory for longer, and hold nothing of the user's. If they are leaked, the future
 //!    may never end: see 4.
 //! 2. [`ThreadPool::scope`] neither returns nor unwinds before it has found no unfinished task

@@ -1,6 +1,6 @@
 //! The wakers of futures: a wake puts a future back into the queue (feature `async`).
 //!
-//! A waker is a pointer to the task, which its [cell](crate::task::future_cell) counts.
+//! A waker is a pointer to the task, which its cell counts.
 #![allow(unsafe_code, reason = "no allocation for a waker; see the SAFETY comments")]
 
 use std::marker::PhantomData;
@@ -22,7 +22,7 @@ pub(crate) fn lend_waker<T: Wakeable>(task: &Arc<T>) -> WakerRef<'_> {
 
 /// What the wakers of a `T` do. They are called with a pointer to a task that exists, from a
 /// counted waker or one that is lent: see the documentation of
-/// [`future_cell`](crate::task::future_cell).
+/// `task/future_cell.rs`.
 struct Vtable<T>(PhantomData<T>);
 
 impl<T: Wakeable> Vtable<T> {

@@ -1,5 +1,5 @@
 //! What a pool's builder asks for beside running tasks: each *observer* is told what happens to the
-//! tasks, and may add a part to each [attachment](crate::task::attachment).
+//! tasks, and may add a part to each attachment (`task/attachment.rs`).
 //!
 //! Pools call their observers through `dyn`, and only methods of the builder make one. So a program
 //! that calls none of these methods does not contain what they need.

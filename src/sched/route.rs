@@ -40,7 +40,7 @@ impl<'a> Route<'a> {
         self.shared.running_of(self.view)
     }
 
-    /// Returns the [attachment](crate::task::attachment) of a task that is submitted now: a part
+    /// Returns the attachment of a task that is submitted now: a part
     /// for each [observer](crate::observe::Observe) of the pool. Mostly there is none. A part that
     /// panics is left out.
     #[inline]

@@ -2,7 +2,7 @@
 //! handle. Such a closure is a future that is ready at its first poll ([`Call`]), so one set of
 //! transitions decides who runs, claims, cancels or drops either.
 //!
-//! [`future_cell`](crate::task::future_cell) stores a future, and decides which thread may touch it
+//! `task/future_cell.rs` stores a future, and decides which thread may touch it
 //! when. A future that waits is queued again by its [waker](crate::waker).
 //!
 //! **Cancelling.** A canceller drops a future that no thread runs ([`Action::Cancel`], race 8). An
