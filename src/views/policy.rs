@@ -964,6 +964,7 @@ mod tests {
     }
 
     /// Closures of a view get their takes also while its futures are polled beyond the limit.
+    #[cfg(feature = "async")]
     #[test]
     fn a_poll_beyond_the_limit_takes_no_turn_from_closures() {
         for priority in [Priority::Normal, Priority::Low] {
