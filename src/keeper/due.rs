@@ -228,6 +228,16 @@ impl Sizing {
 }
 
 /// A deadline, and the address of what has it.
+/// What the keeper knows of woken futures that wait for the end of a poll. See `deferred.rs`.
+#[derive(Default)]
+pub(crate) struct Deferred {
+    /// Whether a future was left behind since the last look.
+    pub(crate) has_come: Hint,
+    /// The workers with woken futures at the last look: their places in the list of
+    /// local queues, and the numbers of their requests.
+    pub(crate) seen: Mutex<Vec<(usize, usize)>>,
+}
+
 pub(super) type DeadlineKey = (Instant, usize);
 
 /// What the keeper ends at a certain time, whatever the workers do and whether a thread waits:

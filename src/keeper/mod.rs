@@ -8,12 +8,12 @@
 //! - `KeeperState`: what the threads know that do the jobs.
 //! - `UserCode`, `End`: what the helper runs, and what the end of the pool is sent to.
 //! - `Deadlines`: what expires at a certain time.
-//! - `Stall`, `Progress`, `Sizing`, `SizingState`, `Previous`: what the keeper saw when it
-//!   last looked.
+//! - `Deferred`, `Stall`, `Progress`, `Sizing`, `SizingState`, `Previous`: what the keeper saw when
+//!   it last looked.
 
 mod due;
 
 pub(crate) use due::{
-    Deadlines, End, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress, Sizing, SizingState,
-    Stall, UserCode,
+    Deadlines, Deferred, End, Keeper, KeeperJob, KeeperState, PAUSE, Previous, Progress, Sizing,
+    SizingState, Stall, UserCode,
 };

@@ -19,20 +19,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::crew::{MustLook, WorkerMetrics};
-use crate::keeper::{KeeperJob, PAUSE};
+use crate::keeper::{Deferred, KeeperJob, PAUSE};
 use crate::sched::notify::Notifier;
 use crate::sched::shared::Shared;
-use crate::sync::{Hint, Mutex, Ordering};
-
-/// What the keeper knows of woken futures that wait for the end of a poll.
-#[derive(Default)]
-pub(super) struct Deferred {
-    /// Whether a future was left behind since the last look.
-    has_come: Hint,
-    /// The workers with woken futures at the last look: their places in the list of
-    /// local queues, and the numbers of their requests.
-    seen: Mutex<Vec<(usize, usize)>>,
-}
+use crate::sync::Ordering;
 
 impl Shared {
     /// The calling worker has left a woken future in its local queue, and goes on with its poll.

@@ -14,10 +14,9 @@ use crate::crew::{
 };
 use crate::error::BuildError;
 use crate::flight::{InFlight, OwnWaits, Permits, Status};
-use crate::keeper::{Deadlines, Keeper, Sizing, Stall};
+use crate::keeper::{Deadlines, Deferred, Keeper, Sizing, Stall};
 use crate::observe::{Event, Hooks, Observe};
 use crate::queue::Queue;
-use crate::sched::deferred::Deferred;
 use crate::stats::Stats;
 use crate::sync::inherit::Inherited;
 use crate::sync::returning::Returning;

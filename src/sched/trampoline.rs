@@ -2,6 +2,7 @@
 //! nested calls would overflow the stack.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
 use crate::sched::route::{OwnedRoute, Route};
 use crate::sync::thread_local;
@@ -11,7 +12,7 @@ use crate::task::Job;
 type Deferral = (OwnedRoute, Job, fn(Route<'_>, Job));
 
 /// The calls that [`trampoline`] has yet to make. `None` while it is not running.
-type Steps = Option<Vec<Deferral>>;
+type Steps = Option<VecDeque<Deferral>>;
 
 thread_local! {
     static STEPS: RefCell<Steps> = RefCell::default();
@@ -22,12 +23,12 @@ pub(crate) fn trampoline(route: Route<'_>, job: Job, what: fn(Route<'_>, Job)) {
     let mut next = Some((OwnedRoute::new(route), job, what));
     let _ = STEPS.try_with(|steps| match &mut *steps.borrow_mut() {
         Some(steps) => steps.extend(next.take()),
-        none => *none = Some(Vec::new()),
+        none => *none = Some(VecDeque::new()),
     });
     let is_outermost = next.is_some();
     while let Some((route, job, what)) = next {
         what(route.route(), job);
-        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop()).ok().flatten();
+        next = STEPS.try_with(|steps| steps.borrow_mut().as_mut()?.pop_front()).ok().flatten();
     }
     if is_outermost {
         replace_steps(None);

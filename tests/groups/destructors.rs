@@ -307,7 +307,7 @@ fn a_destructor_may_submit_to_its_group_and_cancel_it() {
     assert_unharmed(&pool);
 }
 
-/// Whoever cancels a group drops its tasks one after the other. The destructor of one may wait for
+/// The canceller of a group drops its tasks one after the other. The destructor of one may wait for
 /// another one: of those that are unstarted, that wait for a slot, and that are pending.
 #[test]
 fn a_destructor_may_wait_for_another_task_of_its_cancelled_group() {
