@@ -195,9 +195,11 @@ impl Builder {
     ///
     /// There may be a few more threads than workers: a worker in its [stop
     /// hook](Self::on_worker_stop) or in the destructors of its thread-locals no longer counts. And
-    /// beside its workers a pool has one thread, the keeper, which asks for [refused
-    /// threads](crate#the-laws), measures workers under [`Growth::Measured`], and looks for stalls
-    /// in a pool with a [`stall_report`](Self::stall_report). A second one, the helper, starts with
+    /// beside its workers a pool has one thread, the keeper, which does what is due at a time: it
+    /// asks for [refused threads](crate#the-laws), starts workers under [`Growth::Stalled`],
+    /// measures them under [`Growth::Measured`], ends groups at their
+    /// [deadlines](crate::TaskGroup::deadline), and looks for stalls in a pool with a
+    /// [`stall_report`](Self::stall_report). A second one, the helper, starts with
     /// the first user code that belongs to no task: a waker of [`ready`](ThreadPool::ready),
     /// [`quiet`](ThreadPool::quiet) or [`terminated`](ThreadPool::terminated), a group's
     /// [deadline](crate::TaskGroup::deadline) that passes, or a stall report.
@@ -756,7 +758,7 @@ impl Builder {
         Ok(ThreadPool::new_with(|handle| Shared::new(config, sizes, handle)))
     }
 
-    /// Builds a pool of these sizes with [`Growth::Eager`].
+    /// Builds a pool of these sizes with [`Growth::Eager`], and no other setting but a name.
     #[track_caller]
     fn build_sized(self, core_size: usize, max_size: usize, keep_alive: Duration) -> ThreadPool {
         let sizes = || Sizes::new(core_size, max_size, keep_alive);

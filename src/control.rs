@@ -1,4 +1,4 @@
-//! Controlling a pool: waiting, closing, resizing, inspecting. Three quarters of the file are
+//! Controlling a pool: waiting, closing, resizing, inspecting. Two thirds of the file are
 //! documentation.
 
 use std::future::poll_fn;

@@ -2,10 +2,10 @@
 //!
 //! Only one thread counts in a [`WorkerMetrics`], mostly its worker. (The keeper writes which CPU
 //! time it has seen, and ends that the worker is the extra one.) No race depends on a counter, so
-//! models do not explore their accesses. Three are read to decide something: how many tasks were
-//! taken (when the keeper starts threads, whether a poll goes on), how many have ended (the number
-//! under measurements), and how many entries are stale (whether a join would wait for paused
-//! tasks).
+//! models do not explore their accesses. Some are read to decide something: how many tasks were
+//! taken (when the keeper starts threads, whether a poll goes on), how many have ended, less those
+//! of the extra worker (the number under measurements), which workers have a task (who is measured
+//! and watched), and how many entries are stale (whether a join would wait for paused tasks).
 //!
 //! A new counter needs a variant of [`Count`], before that of the event which it follows.
 

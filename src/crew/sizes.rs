@@ -30,6 +30,9 @@
 //! | `max_size` | the workers whose wait in a start hook is a region | `compensate.rs`, `may_wait` |
 //! | the smaller of `max_size` and `wanted_awake` | the workers that wait for permits and slots | `capacity.rs`, `OwnWaits` |
 //! | `wanted_awake` | the workers that run without a measurement while tasks are queued | `measured.rs`, `ask_if_all_run` |
+//!
+//! A number is in every program, so what follows it is a branch, or stands behind a function that
+//! its builder's method names (`cargo xtask weight`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -227,7 +227,6 @@ impl Sizing {
     }
 }
 
-/// A deadline, and the address of what has it.
 /// What the keeper knows of woken futures that wait for the end of a poll. See `deferred.rs`.
 #[derive(Default)]
 pub(crate) struct Deferred {
@@ -238,6 +237,7 @@ pub(crate) struct Deferred {
     pub(crate) seen: Mutex<Vec<(usize, usize)>>,
 }
 
+/// A deadline, and the address of what has it.
 pub(super) type DeadlineKey = (Instant, usize);
 
 /// What the keeper ends at a certain time, whatever the workers do and whether a thread waits:

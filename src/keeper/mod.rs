@@ -1,6 +1,6 @@
 //! What is due at a certain time: the jobs of the keeper, and what it saw when it last looked.
 //!
-//! What the jobs do stands in `sched` and `sizing`. Others use
+//! What the jobs do stands in `sched`, `sizing` and `observe`. Others use
 //!
 //! - `Keeper`: is asked for a job at a time.
 //! - `KeeperJob`: the kinds of that.

@@ -91,7 +91,7 @@ fn with_thread<R>(read: impl FnOnce(&ThreadContext) -> R) -> Option<R> {
 pub(crate) enum Caller {
     /// Neither a worker of the pool nor the caller of one of its tasks.
     Outside,
-    /// It runs a task or the start hook of the pool.
+    /// It runs a task or the start hook of the pool, or is its keeper or helper.
     Busy,
     /// A worker of the pool, in its stop hook or past it.
     Leaving(ThreadKey),
@@ -186,8 +186,8 @@ impl Drop for TaskMark {
 type HandleAndView = (Arc<dyn Any + Send + Sync>, Option<Arc<ViewCore>>);
 
 /// Returns what keeps the pool open, while it exists, that the running task belongs to, and the
-/// task's view. A hook of a worker or of the keeper belongs to the default view. `None` outside of
-/// the pools.
+/// task's view. A hook, on whichever thread of the pool, belongs to the default view. `None` outside
+/// of the pools.
 pub(crate) fn running_handle() -> Option<HandleAndView> {
     let task = with_thread(|thread| thread.task.borrow().clone()).flatten();
     let hook = || identity().map(|identity| RunningTask { pool: identity.pool, view: None });
@@ -219,7 +219,7 @@ pub(super) fn outside_of_worker() -> impl Drop {
     })
 }
 
-/// Whether the calling thread is the pool's keeper, or in a hook [outside of the
+/// Whether the calling thread is the pool's keeper or helper, or in a hook [outside of the
 /// worker](outside_of_worker): of this pool, or of another one that a task or submitter of this pool
 /// has called. Not a worker that is leaving, which no longer counts.
 pub(crate) fn is_hook_of(pool: PoolId) -> bool {
@@ -577,6 +577,8 @@ impl WorkerContext {
     }
 
     /// Gives up the local queue. Returns the look for tasks that it has moved, if there are any.
+    /// The credit was taken before: if it was wrong, `InFlight::finish` asserts, or no join
+    /// returns.
     #[must_use]
     pub(crate) fn close(self: Rc<Self>) -> Option<MustLook> {
         debug_assert_eq!(self.credit.get(), 0);

@@ -67,7 +67,7 @@ impl MustLook {
 
 impl Shared {
     /// Notifies for a task that was just queued. If `fills_core`, also starts a worker if there are
-    /// fewer than `core_size`.
+    /// fewer than `core_size`, and with `prefer_idle` none is free.
     pub(crate) fn wake_or_start(self: &Arc<Self>, fills_core: bool) {
         let now = self.counts.load();
         // A search counts as a free worker: the task relies on it, as without `core_size`. If

@@ -16,8 +16,10 @@
 //! wait for something has to come back instead.
 //!
 //! A closure of `execute` or of a handler is a job at once ([`Route::execute`]). Any other task is
-//! made into a job once it is accepted ([`Route::accept`]), so it can come back untouched. A task
-//! that was accepted before is queued by [`Route::requeue`]. Others use these methods, and
+//! made into a job once it is accepted ([`Route::accept`]): a job cannot come back as what it was
+//! made of. Between the first two steps each job of a pool with observers, or of a view with a
+//! timeout, is wrapped (`Accepted::enqueue_closure`). A task that was accepted before is queued by
+//! [`Route::requeue`]. Others use these methods, and
 //!
 //! - `Accepted`: a task that was accepted and is not enqueued yet.
 //! - `Reservation`: that, before there is a task.
@@ -325,7 +327,8 @@ impl<'a> Route<'a> {
         Err(Refusal::Closed)
     }
 
-    /// Finds out who runs an accepted task. Starts the first worker if there is none.
+    /// Finds out who runs *one* accepted task, which holds a permit unless `patience` is endless:
+    /// a refusal retracts it. Starts the first worker if there is none.
     fn find_runner(
         self,
         context: Option<Rc<WorkerContext>>,

@@ -16,7 +16,8 @@ mod system {
     use std::mem::MaybeUninit;
     use std::{mem, ptr};
 
-    /// What the threads of a pool inherit. `None`: the system does not tell, so it is not changed.
+    /// What the threads of a pool inherit. `None`: the system does not tell. Then a thread keeps
+    /// what the thread has that starts it.
     #[derive(Clone, Copy)]
     pub(crate) struct Inherited {
         cpus: Option<libc::cpu_set_t>,

@@ -40,11 +40,17 @@
 //! | a woken future | none; its worker takes one for the poll | one | never | is dropped; the entry is stale | as a pending one |
 //! | running | one, and none while its worker counts as blocked, or if a waiter has claimed it | none | - | a closure runs on; a future is dropped after the poll | lets a closure end, and the poll of a future |
 //!
-//! A task that lies outside of the queues also touches `Shared::drain` and `shutdown_now`, the list
-//! of joiners' reasons (`has_paused_work`: a join panics for queued tasks only), what counts as
-//! `pending` (`Sums::describe`), the observers (`take_stall` takes each task that has not started
-//! for queued, and a shutdown makes them forget these: `forget_queued`), and the metrics (the time
-//! in the queue begins with the submission).
+//! A task that lies outside of the queues also touches
+//!
+//! - `Shared::drain` and `shutdown_now`;
+//! - the list of joiners' reasons (`has_paused_work`: a join panics for queued tasks only);
+//! - what counts as `pending` (`Sums::describe`; law 3, `join`, `Stats`, `TaskState` and the
+//!   gauge's text in `integrations/metrics.rs` say so);
+//! - the observers: `take_stall` takes each task that has not started for queued, nothing tells
+//!   them that a task enters a queue later, and a shutdown makes them forget such tasks
+//!   (`forget_queued`);
+//! - the metrics: the time in the queue begins with the submission;
+//! - what `queue_capacity` promises, if the task takes a permit over the limit.
 
 mod attachment;
 mod closure;

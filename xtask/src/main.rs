@@ -1,5 +1,6 @@
-//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask mutants`,
-//! `cargo xtask names`, `cargo xtask rooms`, `cargo xtask examples` and `cargo xtask weight`.
+//! Checks that are more than a cargo command: `cargo xtask models`, `cargo xtask schedules`,
+//! `cargo xtask mutants`, `cargo xtask names`, `cargo xtask rooms`, `cargo xtask examples` and
+//! `cargo xtask weight`.
 //!
 //! All run in CI; nothing here is published.
 
@@ -26,7 +27,8 @@ usage: cargo xtask COMMAND
                       larger pools: ELASTIPOOL_SCHEDULES of each (default: 1000), the
                       first with ELASTIPOOL_SEED (default: from the clock)
   mutants [TEXT ...]  break the crate on purpose, one mechanism at a time, and see that a
-                      test or model fails each time (those whose title contains TEXT; default: all)
+                      test or model fails each time (those whose title contains TEXT; default: all).
+                      Before, see that the text of each is there once (mutants --texts: only that)
   names               see that a type is defined once, and that comments and mutants name what exists
   rooms [ROOM ...]    see that each folder of src knows only those below it, and that its mod.rs
                       lists its doors (and print these doors, with their users)

@@ -58,7 +58,7 @@ mod views;
 mod waiting;
 mod waking;
 
-/// One file for each subject. `sources` of a mutant may be any file.
+/// One file for each subject. A mutant may change any file.
 const SUBJECTS: [&[Mutant]; 13] = [
     waking::MUTANTS,
     sizing::MUTANTS,
@@ -91,7 +91,8 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     let (tree, models) = (work.join("tree"), work.join("models-tree"));
     copy_sources(&root, &tree, Tree::Complete);
     copy_sources(&root, &models, Tree::ForModels);
-    // All of them, whatever is wanted: the code may have changed under one.
+    // All of them, whatever is wanted: the code may have changed under one. With `--texts`, which no
+    // title contains, no more is done.
     for mutant in all() {
         let source = fs::read_to_string(tree.join(mutant.file)).expect("the mutant's file exists");
         let places = source.matches(mutant.from).count();
