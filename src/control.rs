@@ -310,7 +310,7 @@ impl ThreadPool {
         let shared = self.shared();
         shared.refuse_tasks();
         // First the pending futures: they enter the queue as cancelled, for a worker to drop them.
-        for future in shared.pending.shut() {
+        for future in shared.pending.shut().flat_map(|mut futures| futures.drain()) {
             if let Some(future) = future.upgrade() {
                 // Contained: this wakes what awaits the future's handle.
                 quietly(|| future.cancel());

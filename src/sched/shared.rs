@@ -317,7 +317,7 @@ impl Shared {
     /// Frees what the list of pending futures keeps for later ones. In a pool that is over there
     /// are none.
     fn free_pending(&self) {
-        drop(self.pending.shut());
+        self.pending.shut().for_each(drop);
     }
 
     /// Accepts no more tasks of a view. Its accepted tasks run.

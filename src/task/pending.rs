@@ -4,6 +4,7 @@
 //! that is ready at once never comes here. The locks order registrations and the shutdown: either
 //! the shutdown finds the future, or the registration fails (race 24).
 
+use std::mem;
 use std::num::NonZeroU32;
 use std::sync::Weak;
 
@@ -60,15 +61,13 @@ impl Pending {
         drop(future);
     }
 
-    /// Takes all registered futures out, and refuses every later registration.
-    pub(crate) fn shut(&self) -> Vec<Weak<dyn Run>> {
-        let mut all = Vec::new();
-        for shard in &self.shards {
+    /// Takes all registered futures out, and refuses every later registration, shard by shard.
+    pub(crate) fn shut(&self) -> impl Iterator<Item = Paged<Weak<dyn Run>>> {
+        self.shards.iter().map(|shard| {
             let mut state = shard.lock();
             state.is_shut = true;
-            all.extend(state.futures.drain());
-        }
-        all
+            mem::take(&mut state.futures)
+        })
     }
 }
 
@@ -114,14 +113,15 @@ mod tests {
         for key in keys.drain(..10) {
             pending.deregister(key);
         }
-        let mut found: Vec<_> = pending.shut().iter().map(Weak::as_ptr).collect();
+        let shut = || pending.shut().flat_map(|mut futures| futures.drain());
+        let mut found: Vec<_> = shut().map(|future| future.as_ptr()).collect();
         found.sort_unstable_by_key(|future| future.addr());
         let mut expected: Vec<_> = futures[10..].iter().map(Arc::as_ptr).collect();
         expected.sort_unstable_by_key(|future| future.addr());
         assert_eq!(found.len(), 90);
         assert!(found.iter().zip(&expected).all(|(one, other)| one.addr() == other.addr()));
         assert!(pending.register(Arc::downgrade(&futures[0])).is_none());
-        assert!(pending.shut().is_empty());
+        assert!(shut().next().is_none());
         // Futures that end after the shutdown.
         keys.into_iter().for_each(|key| pending.deregister(key));
     }

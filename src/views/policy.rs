@@ -627,12 +627,13 @@ impl<T> Policy<T> {
         self.change_state(|state| {
             let mut skipped = Vec::new();
             for queue in &mut state.view_mut(id).queues {
-                while queue.back().is_some_and(&is_stale) {
-                    skipped.extend(queue.pop_back());
-                }
-                while queue.front().is_some_and(&is_stale) {
-                    skipped.extend(queue.pop_front());
-                }
+                skipped.extend(iter::from_fn(|| {
+                    if queue.back().is_some_and(&is_stale) {
+                        return queue.pop_back();
+                    }
+                    queue.front().filter(|oldest| is_stale(oldest))?;
+                    queue.pop_front()
+                }));
             }
             state.note_popped(id);
             skipped

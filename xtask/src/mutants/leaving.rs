@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            moved.look(&shared);\n"
         => "            _ = moved;\n", Model("local_queues::recycle_versus_submit");
     "memory: a pool that is over keeps memory for pending futures", "src/sched/shared.rs",
-        "        drop(self.pending.shut());\n"
+        "        self.pending.shut().for_each(drop);\n"
         => "", Test("memory", "");
     "spin: a worker that finds a task does not notify", "src/sched/worker.rs",
         "                if self.spin_for_work() {\n                    self.is_woken = true;\n"
