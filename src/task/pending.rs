@@ -73,7 +73,7 @@ impl Pending {
 
 #[cfg(all(test, not(elastipool_loom)))]
 mod tests {
-    use std::sync::{Arc, Weak};
+    use std::sync::Arc;
 
     use super::Pending;
     use crate::task::job::{Action, Begin, Outcome, Run, Withdrawal};
