@@ -42,7 +42,7 @@
 //!
 //! A task that lies outside of the queues also touches
 //!
-//! - `Shared::drain` and `shutdown_now`;
+//! - what empties the queues, `Shared::drain` and `shutdown_now`;
 //! - the list of joiners' reasons (`has_paused_work`: a join panics for queued tasks only);
 //! - what counts as `pending` (`Sums::describe`; law 3, `join`, `Stats`, `TaskState` and the
 //!   gauge's text in `integrations/metrics.rs` say so);
