@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::crew::{MustLook, Sums};
+use crate::crew::MustLook;
 use crate::error::BuildError;
 use crate::flight::RunningMark;
 use crate::queue::Kind;
@@ -63,14 +63,12 @@ impl Shared {
             return false;
         }
         // The stale entries first: of each that is dropped meanwhile, the second number is lower.
-        // All of them may be in these queues.
-        let mut sums = match view {
-            Some(_) => Sums::default(),
-            None => self.registry.lock().sums(),
-        };
-        let others = view.map_or(&self.caller_metrics, |view| &view.metrics);
-        others.lock().add_to(&mut sums);
-        self.policy.paused_len(view.map(|view| view.id), || self.queue.len()) > sums.stale()
+        // All of them may be in the queues of the default view.
+        let mut sums = self.registry.lock().sums();
+        self.caller_metrics.lock().add_to(&mut sums);
+        let queued = || self.queue.len().saturating_sub(sums.stale());
+        let stale = |job: &ViewJob| job.view.as_ref().map_or(0, |view| view.stale());
+        self.policy.has_paused(view.map(|view| view.id), queued, stale)
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that

@@ -550,16 +550,23 @@ impl<T> Policy<T> {
         self.is_used().then(MustLook::owed)
     }
 
-    /// How many items of paused views are queued: of one view, or of all. `queued` are those of the
-    /// default view, read under the lock: an item that is put back is counted once.
-    pub(crate) fn paused_len(&self, id: Option<ViewId>, queued: impl Fn() -> usize) -> usize {
-        let mut len = 0;
-        for (number, view) in self.state.lock().views.iter() {
-            if view.terms.is_paused && id.is_none_or(|id| id.0 == number) {
-                len += view.len() + if number == DEFAULT_VIEW.0 { queued() } else { 0 };
-            }
-        }
-        len
+    /// Whether items of paused views are queued, more than are `stale` of the view of one of them:
+    /// of one view, or of any. `queued` are those of the default view, read under the lock: an item
+    /// that is put back is counted once.
+    pub(crate) fn has_paused(
+        &self,
+        id: Option<ViewId>,
+        queued: impl Fn() -> usize,
+        stale: impl Fn(&T) -> usize,
+    ) -> bool {
+        self.state.lock().views.iter().any(|(number, view)| {
+            let others =
+                if number == DEFAULT_VIEW.0 { &queued as &dyn Fn() -> usize } else { &|| 0 };
+            let stale = view.queues.iter().flatten().next().map_or(0, &stale);
+            view.terms.is_paused
+                && id.is_none_or(|id| id.0 == number)
+                && view.len() + others() > stale
+        })
     }
 
     pub(crate) fn terms(&self, id: ViewId) -> Terms {

@@ -132,6 +132,13 @@ impl ViewCore {
         }
     }
 
+    /// How many stale entries of its tasks are queued.
+    pub(crate) fn stale(&self) -> usize {
+        let mut sums = Sums::default();
+        self.metrics.lock().add_to(&mut sums);
+        sums.stale()
+    }
+
     /// Fills in the statistics of the view's tasks. `queued` entries are in its queue.
     pub(crate) fn describe(&self, stats: &mut Stats, queued: impl FnOnce() -> usize) {
         let mut sums = Sums::default();

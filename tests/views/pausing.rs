@@ -287,6 +287,23 @@ fn a_cancelled_task_is_no_reason_for_that() {
     }
 }
 
+/// Nor does such an entry hide a paused task of another view.
+#[test]
+fn a_cancelled_task_hides_no_paused_one() {
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let view = pool.view().build();
+    let gate = block(&pool);
+    pool.evaluate(|| ()).cancel();
+    view.pause();
+    view.execute(|| ());
+    let joins = pool.clone();
+    let text = joined(thread::spawn(move || panic_text(|| joins.join())));
+    assert!(text.contains("of a view of the pool"), "{text}");
+    gate.open();
+    view.resume();
+    pool.shutdown_join();
+}
+
 /// A join in a destructor, while the thread unwinds, returns.
 #[test]
 fn a_join_of_a_paused_pool_does_not_panic_twice() {
