@@ -219,13 +219,14 @@ pub(super) fn outside_of_worker() -> impl Drop {
     })
 }
 
-/// Whether the calling thread is the pool's keeper or helper, or in a hook [outside of the
-/// worker](outside_of_worker): of this pool, or of another one that a task or submitter of this pool
-/// has called. Not a worker that is leaving, which no longer counts.
+/// Whether the calling thread is the pool's keeper or helper, in a start hook of the pool, or in a
+/// hook [outside of the worker](outside_of_worker): of this pool, or of another one that a task or
+/// submitter of this pool has called. Not a worker that is leaving, which no longer counts.
 pub(crate) fn is_hook_of(pool: PoolId) -> bool {
     let is_own = |identity: Identity| identity.pool == pool && identity.leaving.is_none();
     let is_outside = || with_thread(|thread| thread.is_outside.get()).unwrap_or(false);
-    worker().is_none() && (is_outside() || identity().is_some_and(is_own))
+    let runs_tasks = worker().is_some_and(|worker| worker.runs_tasks.get());
+    !runs_tasks && (is_outside() || identity().is_some_and(is_own))
 }
 
 /// Whether the calling thread runs a hook [outside of the worker](outside_of_worker).

@@ -203,3 +203,29 @@ fn a_hook_below_a_waker_exceeds_it() {
         (wait, end)
     });
 }
+
+/// It would keep its worker from the task that has the permit.
+#[test]
+fn a_start_hook_exceeds_the_capacity() {
+    for is_async in [false, true] {
+        let weak = Arc::new(Mutex::new(None::<elastipool::WeakThreadPool>));
+        let known = Arc::clone(&weak);
+        let submit = move |pool: ThreadPool| match is_async {
+            true => {
+                let permit = futures::executor::block_on(pool.ready()).unwrap();
+                permit.execute(|| ()).unwrap();
+            }
+            false => pool.execute(|| ()),
+        };
+        let builder = ThreadPool::builder().core_size(0).max_size(1).queue_capacity(0);
+        let hooked = builder.on_worker_start(move |_| {
+            let pool = known.lock().unwrap().clone().and_then(|pool| pool.upgrade());
+            pool.into_iter().for_each(&submit);
+        });
+        let pool = hooked.build();
+        *weak.lock().unwrap() = Some(pool.downgrade());
+        pool.execute(|| ());
+        assert!(pool.join_timeout(LIMIT), "async: {is_async}");
+        assert_eq!(pool.stats().completed, 2);
+    }
+}
