@@ -25,7 +25,7 @@ use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{CallerMark, Dependency, NO_LIMIT, TaskRoute, wait_for};
+use crate::sched::{CallerMark, Dependency, NO_LIMIT, Route, TaskRoute, trampoline, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{OnDrop, Payload, contain, discard};
@@ -338,7 +338,12 @@ fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
     if let Some(worker) = route.polling_worker() {
         worker.push_deferring_notify(task);
     } else if let Err(job) = route.requeue(Job::woken(task)) {
-        route.drop_on_caller(job);
+        // What its destructor wakes is dropped on top of it, or after it if that is too deep.
+        if Route::may_drop_cancelled() {
+            route.drop_on_caller(job);
+        } else {
+            trampoline(route, job, |route, job| route.drop_on_caller(job));
+        }
     }
 }
 

@@ -206,3 +206,44 @@ fn a_future_that_is_cancelled_during_a_refused_wake_has_ended_once() {
         drop(refusal);
     });
 }
+
+/// Each one that is dropped wakes the next one, which is dropped on the same thread.
+#[test]
+fn a_chain_of_wakes_without_a_thread_does_not_nest_without_bound() {
+    const LINKS: usize = 10_000;
+    let name = "futures_without_workers::\
+                a_chain_of_wakes_without_a_thread_does_not_nest_without_bound";
+    in_a_child(name, || {
+        let pool = ThreadPool::new(0, 4, HOUR);
+        let (begin, begun) = std::sync::mpsc::channel::<Trigger>();
+        // Of a usual size.
+        let wakes = thread::Builder::new().stack_size(2 << 20);
+        let wakes = wakes.spawn(move || begun.recv().unwrap().fire()).unwrap();
+        let refusal = Refusal::begin();
+        let (first, mut triggered_by) = triggered();
+        for _ in 0..LINKS {
+            let (trigger, next) = triggered();
+            let fires = Fires(trigger);
+            let waits = std::mem::replace(&mut triggered_by, next);
+            pool.spawn(async move {
+                let _captured = fires;
+                waits.await;
+            });
+        }
+        begin.send(first).unwrap();
+        wait_until("the thread has ended", || wakes.is_finished());
+        wakes.join().unwrap();
+        assert_eq!((pool.stats().cancelled, pool.stats().in_flight()), (LINKS, 0));
+        refusal.end();
+        assert_grows_to(&pool, 4);
+    });
+}
+
+/// Wakes what waits for it when it is dropped.
+struct Fires(Trigger);
+
+impl Drop for Fires {
+    fn drop(&mut self) {
+        self.0.fire();
+    }
+}
