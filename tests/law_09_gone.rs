@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 #[cfg(target_os = "linux")]
 use common::threads_named;
 use common::waits::{waiting, waker};
-use common::{Gate, HOUR, LIMIT, block, wait_until};
+use common::{CountingWaker, Gate, HOUR, LIMIT, block, wait_until};
 use elastipool::{Builder, ThreadPool};
 
 /// A time that a wait may well take. What it waits for is held back by a gate.
@@ -689,4 +689,34 @@ fn a_stop_hook_that_waits_delays_no_other_worker() {
     go.open();
     assert_eq!(common::value(closure), Ok(()), "the future has no worker");
     assert_eq!(receiver.recv_timeout(2 * LIMIT), Ok(true));
+}
+
+/// The thread that wakes it waits for those too that wait for the others in their stop hooks: such a
+/// wait must not block the thread that polls it.
+#[test]
+fn a_wait_for_the_end_is_not_woken_beside_a_stop_hook_that_shuts_down() {
+    let own = Arc::new(Mutex::new(None::<ThreadPool>));
+    let gate = Gate::new();
+    let (place, passes) = (Arc::clone(&own), Arc::clone(&gate));
+    let hooked = builder(1, 1).on_worker_stop(move |_| {
+        let own = place.lock().unwrap().take().unwrap();
+        assert!(own.shutdown_join_timeout(LIMIT));
+        passes.pass();
+    });
+    let pool = hooked.build();
+    pool.execute(|| ());
+    let mut end = Box::pin(pool.terminated());
+    let (woken, waker) = CountingWaker::new();
+    let mut context = Context::from_waker(&waker);
+    assert!(end.as_mut().poll(&mut context).is_pending());
+    *own.lock().unwrap() = Some(pool.clone());
+    pool.close();
+    gate.wait_for(1);
+    // Time for a defect.
+    thread::sleep(Duration::from_millis(20));
+    let count = woken.count();
+    gate.open();
+    assert_eq!(count, 0, "a thread of the pool exists");
+    wait_until("it is woken", || woken.count() > 0);
+    assert!(end.as_mut().poll(&mut context).is_ready());
 }

@@ -48,6 +48,8 @@ pub(crate) struct RegistryState {
     /// Unjoined threads that wait in their stop hooks for the others to go, or have done so and not
     /// exited yet.
     waiting: Vec<ThreadKey>,
+    /// Of these, the ones that wait for all of the others.
+    last: Vec<ThreadKey>,
     /// Of these only the counts of threads, and the peak of workers.
     pub(crate) stats: Stats,
     metrics: Vec<(ThreadKey, Arc<WorkerMetrics>)>,
@@ -199,6 +201,18 @@ impl Registry {
         }
         gone
     }
+
+    /// Blocks until all threads are gone but those that wait in this call too: also the ones that
+    /// wait in their stop hooks, which do not wait for the calling one.
+    pub(crate) fn wait_last(&self, key: ThreadKey) {
+        self.wait_gone(Some(key), None);
+        let mut state = self.lock_reaped();
+        state.last.push(key);
+        self.exited.notify_all();
+        while state.unjoined > state.last.len() {
+            state = self.reap_locked(self.exited.wait(state, None).0);
+        }
+    }
 }
 
 /// A thread-local that reports its thread's exit when it is dropped.
@@ -211,6 +225,7 @@ impl Drop for Exit {
     fn drop(&mut self) {
         let mut state = self.registry.lock();
         state.waiting.retain(|waiting| *waiting != self.key);
+        state.last.retain(|last| *last != self.key);
         if let Some(handle) = remove(&mut state.threads, self.key) {
             state.exited.push(handle);
         }

@@ -99,7 +99,7 @@ impl Shared {
     /// Waits until all other threads are gone, if futures wait for that. Returns these.
     pub(super) fn end(&self, key: ThreadKey, ends: Vec<End>) -> Vec<End> {
         if !ends.is_empty() {
-            self.registry.wait_gone(Some(key), None);
+            self.registry.wait_last(key);
         }
         ends
     }

@@ -56,7 +56,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "(ends.is_empty() || self.in_flight.is_over())"
         => "(ends.is_empty() || is_helper || self.in_flight.is_over())", Model("closing::terminated_versus_close");
     "terminated: it does not wait for the threads", "src/sched/helper.rs",
-        "            self.registry.wait_gone(Some(key), None);\n"
+        "            self.registry.wait_last(key);\n"
         => "            let _ = key;\n", Test("async_code", "a_slow_stop_hook_blocks_no");
     "law 9: a future is ready before the thread that wakes it is gone", "src/control.rs",
         "            shared.registry.wait_gone(Caller::of(shared).leaving(), None);\n"
