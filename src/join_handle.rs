@@ -9,6 +9,8 @@ pub(crate) mod abort;
 
 pub(crate) mod set;
 
+pub(crate) use waiting::wait_for_itself;
+
 use std::fmt;
 use std::future::Future;
 use std::panic::{RefUnwindSafe, UnwindSafe};

@@ -53,9 +53,9 @@ use std::time::{Duration, Instant};
 use futures_core::future::FusedFuture;
 
 use crate::error::{JoinError, Rejected, or_hand_back};
-use crate::join_handle::JoinHandle;
+use crate::join_handle::{JoinHandle, wait_for_itself};
 use crate::pool::ThreadPool;
-use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, Route, Shared, TaskRoute, has_passed, wait_for};
 use crate::submit::{Accepted, Patience, is_boxed};
 #[cfg(feature = "async")]
 use crate::sync::unwind::quietly;
@@ -716,8 +716,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     #[track_caller]
     pub fn await_complete(mut self) -> T {
-        self.run_awaited();
-        self.handle.wait_for_value()
+        JoinHandle::value_of(self.wait(None).expect(NO_LIMIT))
     }
 
     /// Blocks until the task has ended and returns its result.
@@ -728,7 +727,8 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// is going to panic, or since nothing could wake the future any more.
     ///
     /// # Panics
-    /// If a poll has returned the result.
+    /// If a poll has returned the result, or if the task itself waits, whose end it would wait for.
+    /// (A future that waits for itself in a later poll than the first one waits for ever.)
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();
@@ -739,8 +739,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     /// ```
     #[track_caller]
     pub fn try_await_complete(mut self) -> Result<T, JoinError> {
-        self.run_awaited();
-        self.handle.wait(None).expect(NO_LIMIT)
+        self.wait(None).expect(NO_LIMIT)
     }
 
     /// Blocks until the task has ended, for at most `timeout`. As for
@@ -770,11 +769,8 @@ impl<T> ScopedJoinHandle<'_, T> {
         mut self,
         timeout: Duration,
     ) -> Result<Result<T, JoinError>, Self> {
-        if !timeout.is_zero() {
-            self.run_awaited();
-        }
         // No deadline if the clock cannot represent it.
-        self.handle.wait(Instant::now().checked_add(timeout)).ok_or(self)
+        self.wait(Instant::now().checked_add(timeout)).ok_or(self)
     }
 
     /// Returns whether the handle has resolved, to a value or an error. Then waiting does not
@@ -795,12 +791,19 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.handle.is_finished()
     }
 
-    /// Runs the task if it is unstarted, and the caller is a worker or runs a task of another
-    /// scope. Called before a wait.
-    fn run_awaited(&self) {
+    /// Waits as [`JoinHandle::wait`]. First runs the task if it is unstarted, and the caller is a
+    /// worker or runs a task of another scope.
+    #[track_caller]
+    fn wait(&mut self, deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
         if let Some(id) = self.id {
-            run_awaited_scoped_task(self.pool.route(), self.tasks, id);
+            if self.tasks.is_own(id) {
+                return wait_for_itself(deadline);
+            }
+            if !has_passed(deadline) {
+                run_awaited_scoped_task(self.pool.route(), self.tasks, id);
+            }
         }
+        self.handle.wait(deadline)
     }
 }
 

@@ -16,6 +16,16 @@ use crate::wait::{is_own_task, run_awaited_task};
 const IS_OWN: &str = "a task waits for its own handle, which resolves when the task is gone: it \
     would wait for its own end";
 
+/// What a task's wait for its own end returns, until the deadline or without a limit.
+#[track_caller]
+pub(crate) fn wait_for_itself<T>(deadline: Option<Instant>) -> Option<Result<T, JoinError>> {
+    if deadline.is_some() {
+        return None;
+    }
+    assert!(thread::panicking(), "{IS_OWN}");
+    Some(Err(JoinError::CANCELLED))
+}
+
 /// # Waiting and cancelling
 impl<T> JoinHandle<T> {
     /// Blocks until the task has ended and returns its value. On a worker of the task's pool, a
@@ -35,12 +45,12 @@ impl<T> JoinHandle<T> {
     /// ```
     #[track_caller]
     pub fn await_complete(mut self) -> T {
-        self.wait_for_value()
+        Self::value_of(self.wait(None).expect(NO_LIMIT))
     }
 
     #[track_caller]
-    pub(crate) fn wait_for_value(&mut self) -> T {
-        match self.wait(None).expect(NO_LIMIT) {
+    pub(crate) fn value_of(result: Result<T, JoinError>) -> T {
+        match result {
             Ok(value) => value,
             Err(error) => match error.try_into_panic() {
                 Ok(payload) => resume_unwind(payload),
@@ -76,6 +86,7 @@ impl<T> JoinHandle<T> {
     /// task that has not been started [runs on the calling
     /// thread](crate::guide::blocking#tasks-that-wait-for-tasks), however long it takes: the
     /// timeout bounds only the wait for a task that runs elsewhere. A timeout of zero runs nothing.
+    /// In the task itself, which cannot end meanwhile, returns the handle at once.
     ///
     /// # Errors
     /// Returns the handle if the task has not ended in time. The result inside `Ok` is that of
@@ -213,9 +224,8 @@ impl<T> JoinHandle<T> {
         &mut self,
         deadline: Option<Instant>,
     ) -> Option<Result<T, JoinError>> {
-        if deadline.is_none() && self.task.as_ref().is_some_and(is_own_task) {
-            assert!(thread::panicking(), "{IS_OWN}");
-            return Some(Err(JoinError::CANCELLED));
+        if self.task.as_ref().is_some_and(is_own_task) {
+            return wait_for_itself(deadline);
         }
         let pool = Dependency::Pool(self.origin.pool);
         let expiry = self.origin.expiry().cloned();

@@ -30,14 +30,15 @@
 //! the panic marks them as cancelled, and a worker drops them.
 #![cfg_attr(not(feature = "async"), allow(dead_code, reason = "only a future waits to be woken"))]
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::{Arc, Weak};
 use std::task::{Poll, Waker};
-use std::{iter, mem};
+use std::{iter, mem, ptr};
 
 use crate::sync::unwind::Payload;
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, thread_local};
 use crate::task::job::{Action, Begin, Job, Outcome, Run, Sink, Withdrawal};
 use crate::task::paged::Paged;
 
@@ -225,6 +226,11 @@ pub(crate) fn mark_cancelled(futures: &[Weak<dyn Run>]) {
     futures.iter().filter_map(Weak::upgrade).for_each(Run::cancel);
 }
 
+thread_local! {
+    /// The list and the number of the innermost task that the thread runs or drops.
+    static OWN: Cell<Option<(usize, TaskId)>> = const { Cell::new(None) };
+}
+
 impl TakenTask<'_> {
     pub(crate) fn run(self) -> Outcome {
         self.end(Job::run)
@@ -233,8 +239,11 @@ impl TakenTask<'_> {
     /// Ends the task by `run`, which runs or drops it. A future may have ended long before, and its
     /// scope too.
     fn end(self, run: impl FnOnce(Job) -> Outcome) -> Outcome {
-        let TakenTask { task: StoredTask { reporter, job, .. }, list, is_counted } = self;
+        let TakenTask { task: StoredTask { id, reporter, job }, list, is_counted } = self;
+        let own = Some((ptr::from_ref(list).addr(), id));
+        let below = OWN.try_with(|task| task.replace(own)).ok().flatten();
         let outcome = run(job);
+        let _ = OWN.try_with(|task| task.set(below));
         if reporter == Reporter::Future {
             return outcome;
         }
@@ -263,6 +272,13 @@ impl UnstartedList {
     /// Whether the queue has more entries than there are tasks.
     pub(crate) fn has_surplus(&self) -> bool {
         self.state.lock().surplus > 0
+    }
+
+    /// Whether the calling thread runs or drops this task, so that a wait for its end would never
+    /// return. Not in a later poll of a future.
+    pub(crate) fn is_own(&self, id: TaskId) -> bool {
+        let own = Some((ptr::from_ref(self).addr(), id));
+        OWN.try_with(|task| task.get() == own).unwrap_or(false)
     }
 
     /// Keeps a panic for the end of the scope. Returns it if there is an earlier one.

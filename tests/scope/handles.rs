@@ -1,11 +1,12 @@
 //! Scoped handles.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use crate::common::{Gate, LIMIT, wait_until};
+use crate::common::{Gate, HOUR, LIMIT, panic_text, wait_until};
 use crate::{MOMENT, OnDrop, assert_works, in_time, panic_of, pool};
+use elastipool::ScopedJoinHandle;
 use futures_executor::block_on;
 
 #[test]
@@ -156,6 +157,29 @@ fn a_panic_of_a_scoped_captures_destructor_is_the_tasks() {
             });
             assert!(handle.try_await_complete().unwrap_err().is_panic());
         });
+        assert_works(pool);
+    });
+}
+
+/// Law 10: it would wait for its own end.
+#[test]
+fn a_scoped_task_that_waits_for_its_own_handle_panics() {
+    in_time(|| {
+        let pool = pool(1);
+        let (texts, text) = mpsc::channel();
+        pool.scope(|scope| {
+            let (sends, own) = mpsc::channel::<ScopedJoinHandle<'_, ()>>();
+            let handle = scope.evaluate(move || {
+                // On top of this one.
+                scope.evaluate(|| ()).await_complete();
+                let own = own.recv_timeout(LIMIT).unwrap();
+                let own = own.await_complete_timeout(HOUR).unwrap_err();
+                texts.send(panic_text(|| own.try_await_complete())).unwrap();
+            });
+            sends.send(handle).unwrap();
+        });
+        let text = text.recv_timeout(LIMIT).unwrap();
+        assert!(text.contains("its own handle"), "{text}");
         assert_works(pool);
     });
 }
