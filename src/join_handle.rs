@@ -300,7 +300,7 @@ impl<T> Future for JoinHandle<T> {
         if polled.is_ready() {
             mailbox.receiver = None;
         }
-        this.origin.note_poll(polled.is_pending());
+        this.origin.note_poll(polled.is_pending(), context.waker());
         polled
     }
 }

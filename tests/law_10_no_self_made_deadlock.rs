@@ -613,3 +613,38 @@ fn many_short_waits_let_the_awaited_task_run() {
     waiting.into_iter().for_each(value);
     assert!(pool.shutdown_join_timeout(LIMIT));
 }
+
+/// As before. Another thread was the last to poll the handle, which it shares with the completion.
+#[test]
+fn a_completion_waits_for_a_shared_handle_that_another_thread_has_polled() {
+    use futures::stream::FuturesUnordered;
+    use futures::{FutureExt, StreamExt};
+
+    let pool = ThreadPool::new(1, 1, HOUR);
+    let has_fired = Arc::new(AtomicBool::new(false));
+    let fires = Arc::clone(&has_fired);
+    let (share, shared) =
+        futures::channel::oneshot::channel::<futures::future::Shared<JoinHandle<()>>>();
+    let (sender, receiver) = futures::channel::oneshot::channel::<()>();
+    let completed = pool.complete(async move {
+        let handles: FuturesUnordered<_> = [shared.await.unwrap()].into_iter().collect();
+        let triggered = async {
+            receiver.await.unwrap();
+            fires.store(true, Ordering::SeqCst);
+        };
+        futures::future::join(handles.count(), triggered).await.0
+    });
+    wait_until("the completion has begun", || pool.stats().active == 1);
+    let gate = Gate::new();
+    let passes = Arc::clone(&gate);
+    pool.execute(move || passes.pass());
+    let handle = pool.evaluate(|| ()).shared();
+    share.send(handle.clone()).unwrap();
+    gate.wait_for(1);
+    assert!(handle.clone().now_or_never().is_none());
+    sender.send(()).unwrap();
+    wait_until("it has been polled again", || has_fired.load(Ordering::SeqCst));
+    gate.open();
+    assert_eq!(value(completed), 1);
+    pool.shutdown_join();
+}

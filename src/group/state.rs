@@ -600,7 +600,7 @@ impl<E> Future for Quiet<E> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (polled, pool) = (self.poll_outcome(context.waker()), self.inner.route().id());
-        self.poll_wait.note(polled.is_pending(), pool);
+        self.poll_wait.note(polled.is_pending(), pool, context.waker());
         polled
     }
 }

@@ -14,11 +14,12 @@ use std::time::{Duration, Instant};
 
 use futures_channel::mpsc::{UnboundedReceiver, UnboundedSender, unbounded};
 use futures_core::Stream;
+use futures_core::future::FusedFuture;
 use futures_core::stream::FusedStream;
 
-use super::JoinHandle;
+use super::{HAS_RESOLVED, JoinHandle};
 use crate::error::JoinError;
-use crate::sched::{Dependency, NO_LIMIT, has_passed, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, PollWait, has_passed, wait_for};
 use crate::task::Numbered;
 use crate::thread::identity;
 
@@ -30,6 +31,8 @@ pub(crate) type Handles<T> = Numbered<JoinHandle<T>>;
 pub(crate) struct ToPoll {
     sender: UnboundedSender<u64>,
     numbers: UnboundedReceiver<u64>,
+    /// The wait for all of the handles: that of each one is the wait which has polled it last.
+    poll_wait: PollWait,
 }
 
 /// The waker of one handle.
@@ -48,7 +51,7 @@ impl Wake for Woken {
 impl ToPoll {
     pub(crate) fn new() -> Self {
         let (sender, numbers) = unbounded();
-        ToPoll { sender, numbers }
+        ToPoll { sender, numbers, poll_wait: PollWait::default() }
     }
 
     pub(crate) fn send(&self, number: u64) {
@@ -63,11 +66,27 @@ impl ToPoll {
         handles: &mut Handles<T>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<T, JoinError>>> {
+        let polled = self.poll_woken(handles, context);
+        let pools = handles.iter().map(|(_, handle)| handle.origin.pool);
+        self.poll_wait.note_any(polled.is_pending(), pools, context.waker());
+        polled
+    }
+
+    fn poll_woken<T>(
+        &mut self,
+        handles: &mut Handles<T>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<T, JoinError>>> {
         while handles.len() > 0 {
             let number = ready!(Pin::new(&mut self.numbers).poll_next(context));
             let Some(number) = number else { unreachable!("it holds a sender") };
             // Absent after a wake of a handle that was ready already.
             let Some(handle) = handles.get_mut(number) else { continue };
+            if handle.is_terminated() {
+                // Removed first: no wake would bring its number again.
+                drop(handles.remove(number));
+                panic!("{HAS_RESOLVED}");
+            }
             let waker = Waker::from(Arc::new(Woken { number, sender: self.sender.clone() }));
             if let Poll::Ready(result) = Pin::new(handle).poll(&mut Context::from_waker(&waker)) {
                 handles.remove(number);
@@ -93,9 +112,10 @@ impl ToPoll {
         }
         // Law 10: a worker runs the oldest task that is not started. The poll below finds which
         // handle has its result.
-        let _ = identity().is_some()
-            && !has_passed(deadline)
-            && handles.iter_mut().any(|(_, handle)| handle.run_if_unstarted());
+        let run = |(_, handle): (_, &mut JoinHandle<T>)| {
+            has_passed(deadline) || handle.run_if_unstarted()
+        };
+        let _ = identity().is_some() && handles.iter_mut().any(run);
         wait_until(handles, deadline)
     }
 }
@@ -175,7 +195,7 @@ impl<T> JoinSet<T> {
     ///
     /// # Panics
     /// If a poll of one of the handles had returned its result before it was added. Polls of the
-    /// set panic then, too.
+    /// set panic then, too. The set is without that handle afterwards.
     ///
     /// ```
     /// use elastipool::{JoinSet, ThreadPool};

@@ -5,8 +5,10 @@
 
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::task::Waker;
 
 use crate::sched::context::{is_hook_of, is_outside_of_worker, works_for};
+use crate::sync::unwind::discard;
 use crate::sync::{Counter, thread_local};
 use crate::thread::PoolId;
 
@@ -54,29 +56,52 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
 /// poll until it is ready or dropped. Looking at the thread's last poll alone would miss some: a
 /// combinator polls only the children that have been woken.
 #[derive(Debug, Default)]
-pub(crate) struct PollWait(Option<Arc<Counter>>);
+pub(crate) struct PollWait {
+    /// More than one if they poll it with the same waker, which wakes all of them: that of a future
+    /// which they share.
+    waits: Vec<Arc<Counter>>,
+    waker: Option<Waker>,
+}
 
 impl PollWait {
+    /// As [`note`](Self::note), after a poll of several handles, which are of these pools. It may
+    /// have polled none of them: they were polled by an earlier wait.
+    pub(crate) fn note_any(
+        &mut self,
+        is_pending: bool,
+        mut pools: impl Iterator<Item = PoolId>,
+        waker: &Waker,
+    ) {
+        let is_wait = is_pending && has_waits();
+        match is_wait.then(|| pools.find(|pool| works_for(*pool))).flatten() {
+            Some(pool) => self.note(true, pool, waker),
+            None => self.end(),
+        }
+    }
+
     /// After a poll on the calling thread: counts the wait if the poll was pending, and the thread
     /// is a worker of the awaited task's `pool`.
-    pub(crate) fn note(&mut self, is_pending: bool, pool: PoolId) {
-        let now = match poller() {
-            Poller::Wait(waits) if is_pending && works_for(pool) => Some(waits),
-            _ => None,
-        };
-        if self.0.as_ref().map(Arc::as_ptr) != now.as_ref().map(Arc::as_ptr) {
+    pub(crate) fn note(&mut self, is_pending: bool, pool: PoolId, waker: &Waker) {
+        if !is_pending || self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
             self.end();
-            if let Some(waits) = &now {
-                waits.increment();
+        }
+        match poller() {
+            Poller::Wait(wait)
+                if is_pending
+                    && works_for(pool)
+                    && !self.waits.iter().any(|known| Arc::ptr_eq(known, &wait)) =>
+            {
+                wait.increment();
+                self.waits.push(wait);
+                self.waker = Some(waker.clone());
             }
-            self.0 = now;
+            _ => {}
         }
     }
 
     fn end(&mut self) {
-        if let Some(ended) = self.0.take() {
-            ended.subtract(1);
-        }
+        self.waits.drain(..).for_each(|wait| _ = wait.subtract(1));
+        discard(self.waker.take());
     }
 }
 

@@ -1,6 +1,7 @@
 //! Where a task is submitted to: a pool and, unless it is the default one, a view of it.
 
 use std::sync::{Arc, Weak};
+use std::task::Waker;
 use std::time::Instant;
 
 use crate::flight::InFlight;
@@ -208,9 +209,9 @@ impl Origin {
 
     /// After a poll of the handle: counts it among the waits of the thread, if it was pending and
     /// the thread is a worker of the task's pool.
-    pub(crate) fn note_poll(&mut self, is_pending: bool) {
+    pub(crate) fn note_poll(&mut self, is_pending: bool, waker: &Waker) {
         if self.rare.is_some() || is_pending && may_count(self.pool) {
-            self.rare.get_or_insert_default().poll_wait.note(is_pending, self.pool);
+            self.rare.get_or_insert_default().poll_wait.note(is_pending, self.pool, waker);
         }
     }
 }

@@ -5,6 +5,8 @@ use crate::common;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
+#[cfg(feature = "async")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::thread;
 
@@ -241,4 +243,85 @@ fn no_result_is_lost() {
         assert_eq!(sum + rest, 50 * 49 / 2);
     }
     assert!(pool.join_timeout(LIMIT));
+}
+
+/// Law 10: each wait for tasks of the worker's own pool has the worker replaced, whatever
+/// `max_blocked` is. The handles were polled by the first one.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_that_waits_again_for_its_own_pool_is_replaced() {
+    let pool = ThreadPool::builder().core_size(1).max_size(1).max_blocked(0).build();
+    let (triggers, futures): (Vec<_>, Vec<_>) = (0..3).map(|_| common::triggered()).unzip();
+    let (own, taken) = (pool.clone(), Arc::new(AtomicUsize::new(0)));
+    let takes = Arc::clone(&taken);
+    let waits = pool.evaluate(move || {
+        let futures = futures.into_iter().map(|future| own.spawn_await(future));
+        let mut set: JoinSet<_> = futures.collect();
+        while let Some(result) = set.next_finished() {
+            result.unwrap();
+            takes.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    for (number, trigger) in triggers.iter().enumerate() {
+        wait_until("the worker waits for the next one", || {
+            let is_next = taken.load(Ordering::SeqCst) == number;
+            let stats = pool.stats();
+            is_next && stats.blocked == 1 && stats.idle + 1 == stats.workers
+        });
+        assert!(trigger.waker().is_some());
+        trigger.fire();
+    }
+    value(waits);
+}
+
+/// As before, in a completion. Another thread has polled the handles.
+#[cfg(feature = "async")]
+#[test]
+fn a_completion_waits_for_handles_that_another_thread_has_polled() {
+    let pool = pool(1);
+    let (trigger, triggered) = common::triggered();
+    let mut set: JoinSet<_> = [pool.spawn_await(triggered)].into_iter().collect();
+    wait_until("it is pending", || trigger.waker().is_some() && pool.stats().pending == 1);
+    assert!(set.next_finished_timeout(common::millis(0)).is_none());
+    let completed = pool.complete(async move { set.next().await.unwrap().unwrap() });
+    wait_until("the completion has begun", || pool.stats().active == 1);
+    trigger.fire();
+    value(completed);
+}
+
+/// A first poll is not the end of a future, and the limit may be over after it.
+#[cfg(feature = "async")]
+#[test]
+fn a_worker_begins_no_future_after_the_limit() {
+    let pool = pool(1);
+    let own = pool.clone();
+    let begun = pool.evaluate(move || {
+        let begun = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let future = |_| {
+            let begun = Arc::clone(&begun);
+            own.spawn_await(poll_fn(move |context| {
+                begun.lock().unwrap().push(context.waker().clone());
+                // Until the limit is over.
+                thread::sleep(common::millis(5));
+                Poll::<()>::Pending
+            }))
+        };
+        let mut set: JoinSet<_> = (0..3).map(future).collect();
+        assert!(set.next_finished_timeout(common::millis(1)).is_none());
+        begun.lock().unwrap().len()
+    });
+    assert_eq!(value(begun), 1);
+}
+
+/// It says so once, and goes on with the other handles.
+#[test]
+fn a_handle_that_has_returned_its_result_is_removed_by_the_panic() {
+    let pool = pool(1);
+    let mut handle = pool.evaluate(|| 1);
+    futures_executor::block_on(&mut handle).unwrap();
+    let mut set: JoinSet<_> = [handle, pool.evaluate(|| 2)].into_iter().collect();
+    let text = common::panic_text(|| set.next_finished());
+    assert!(text.contains("after a poll had returned"), "{text}");
+    assert_eq!(set.next_finished_timeout(LIMIT).unwrap().unwrap().unwrap(), 2);
+    assert!(set.next_finished_timeout(LIMIT).expect("it hangs").is_none());
 }
