@@ -271,9 +271,10 @@ impl ThreadPool {
     }
 
     /// Closes the pool and returns the queued tasks instead of running them. Does not block. The
-    /// first tasks returned are those from outside the pool, in the order of their submission. Most
-    /// of the tasks that tasks submitted follow. (Behind these come tasks that workers have put
-    /// back, since the pool was paused or a view's task came first.)
+    /// first tasks returned are those from outside the pool, in the order of their submission; in a
+    /// pool that [measures](crate::Growth::Measured) the spawned futures come before the closures.
+    /// Most of the tasks that tasks submitted follow. (Behind these come tasks that workers have
+    /// put back, since the pool was paused or a view's task came first.)
     ///
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
     /// - Spawned futures that were polled before are cancelled. A worker drops them, not the
