@@ -152,4 +152,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "recycling: a start in a pool that is over leaves the stale entries", "src/sched/spawn.rs",
         "            self.clear_if_over(self.in_flight.is_over());\n"
         => "", Test("workers", "the_entry_of_a_cancelled_task");
+    "terminated: wakes beside a stop hook that waits for the other threads", "src/sched/helper.rs",
+        "            self.registry.wait_last(key);\n"
+        => "            self.registry.wait_gone(Some(key), None);\n", Test("law_09_gone", "a_stop_hook_that_shuts_down");
+    "law 7: without a worker a chain of wakes nests", "src/wait/future_task.rs",
+        "        if Route::may_drop_cancelled() {"
+        => "        if true {", Test("law_07_refusal_proof", "a_chain_of_wakes");
 };

@@ -88,4 +88,25 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "region: the panic of a poll leaves its counter behind", "src/sched/region.rs",
         "            let _polls = PollScope::begin(poller.clone());\n"
         => "            std::mem::forget(PollScope::begin(poller.clone()));\n", Unit("region::tests::a_poll_that_panics");
+    "join set: a second wait does not count for the worker's pool", "src/join_handle/set.rs",
+        "        self.poll_wait.note_any(polled.is_pending(), pools, context.waker());\n"
+        => "        _ = pools;\n", Test("handles", "a_worker_that_waits_again");
+    "join set: a wait with a limit begins futures after it", "src/join_handle/set.rs",
+        "            has_passed(deadline) || handle.run_if_unstarted()\n"
+        => "            handle.run_if_unstarted()\n", Test("handles", "begins_no_future_after_the_limit");
+    "join set: a handle that has returned its result stays", "src/join_handle/set.rs",
+        "                drop(handles.remove(number));\n"
+        => "", Test("handles", "is_removed_by_the_panic");
+    "law 10: another poller of a shared handle ends the count", "src/sched/poll_wait.rs",
+        "!known.will_wake(waker)"
+        => "true | known.will_wake(waker)", Test("law_10_no_self_made_deadlock", "a_shared_handle");
+    "law 10: a scope's task may wait for its own handle", "src/scope.rs",
+        "if self.tasks.is_own(id) {"
+        => "if false && self.tasks.is_own(id) {", Test("scope", "waits_for_its_own_handle");
+    "law 10: a wait with a limit for one's own end takes the time", "src/join_handle/waiting.rs",
+        "        if self.task.as_ref().is_some_and(is_own_task) {"
+        => "        if deadline.is_none() && self.task.as_ref().is_some_and(is_own_task) {", Test("handles", "a_task_that_waits_for_its_own_handle");
+    "capacity: a start hook waits for it", "src/sched/context.rs",
+        "worker().is_some_and(|worker| worker.runs_tasks.get());\n    !runs_tasks"
+        => "worker().is_some();\n    !runs_tasks", Test("async_code", "a_start_hook_exceeds");
 };
