@@ -9,6 +9,7 @@ mod mutants;
 mod names;
 mod protocol;
 mod rooms;
+mod sources;
 mod tree;
 mod walks;
 mod weight;

@@ -2,18 +2,11 @@
 //! and so do the test that judges a mutant, and the functions in the walks of `CONTRIBUTING.md`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::mutants::{self, By};
+use crate::sources::{Source, is_test, sources, types};
 use crate::{root, walks};
-
-const KEYWORDS: [&str; 5] = ["struct", "enum", "trait", "union", "type"];
-
-pub(crate) struct Source {
-    pub(crate) path: PathBuf,
-    pub(crate) text: String,
-}
 
 pub(crate) fn run() -> bool {
     let root = root();
@@ -42,23 +35,6 @@ fn twice(sources: &[Source]) -> Vec<String> {
     }
     let several = places.into_iter().filter(|(_, paths)| paths.len() > 1);
     several.map(|(name, paths)| format!("the type {name} is defined in {paths:?}")).collect()
-}
-
-pub(crate) fn is_test(source: &Source) -> bool {
-    let parts: Vec<_> = source.path.iter().filter_map(|part| part.to_str()).collect();
-    parts.iter().any(|part| ["models", "tests", "tests.rs", "model.rs"].contains(part))
-}
-
-/// The names of the types that begin a line of `text`, before its unit tests.
-pub(crate) fn types(text: &str) -> impl Iterator<Item = &str> {
-    let code = text.split("\n#[cfg(all(test").next().unwrap_or(text);
-    code.lines().filter(|line| !line.starts_with(' ')).filter_map(|line| {
-        let mut words =
-            line.split([' ', '<', '(', ';', '{', ':', '=']).filter(|word| !word.is_empty());
-        let keyword =
-            words.find(|word| !["pub", "crate)", "super)", "unsafe", "in"].contains(word))?;
-        if KEYWORDS.contains(&keyword) { words.next() } else { None }
-    })
 }
 
 /// What comments call `Type::name`, where the crate defines the type and nothing of that name.
@@ -110,18 +86,4 @@ fn has_test(source: &Source, name: &str) -> bool {
     let part = name.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default();
     let is_of_module = source.path.with_extension("").iter().any(|folder| folder == part);
     is_of_module || source.text.lines().any(|line| line.contains("fn ") && line.contains(part))
-}
-
-pub(crate) fn sources(folder: &Path) -> Vec<Source> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("the sources are readable") {
-        let path = entry.expect("the sources are readable").path();
-        if path.is_dir() {
-            found.extend(sources(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("the sources are readable");
-            found.push(Source { path, text });
-        }
-    }
-    found
 }

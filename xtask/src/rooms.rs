@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::names::{is_test, sources, types};
 use crate::root;
+use crate::sources::{is_test, sources, types};
 
 /// The rooms and the files of plain data, from the lowest to the highest. All other modules are
 /// public, and stand above them.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::names::Source;
+use crate::sources::Source;
 
 /// Returns what the walks say and the sources do not.
 pub(crate) fn faults(root: &Path, sources: &[Source]) -> Vec<String> {
