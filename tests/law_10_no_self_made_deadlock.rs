@@ -617,14 +617,32 @@ fn many_short_waits_let_the_awaited_task_run() {
 /// As before. Another thread was the last to poll the handle, which it shares with the completion.
 #[test]
 fn a_completion_waits_for_a_shared_handle_that_another_thread_has_polled() {
+    use futures::FutureExt;
+
+    completes_beside_another_poller(|handle| handle.map(Result::unwrap).boxed());
+}
+
+/// As before. The handle lies in a set, which does not poll it again.
+#[test]
+fn a_completion_waits_for_a_shared_set_that_another_thread_has_polled() {
+    use futures::{FutureExt, StreamExt};
+
+    completes_beside_another_poller(|handle| {
+        let mut set: elastipool::JoinSet<()> = [handle].into_iter().collect();
+        async move { set.next().await.unwrap().unwrap() }.boxed()
+    });
+}
+
+fn completes_beside_another_poller(
+    wait: impl FnOnce(JoinHandle<()>) -> futures::future::BoxFuture<'static, ()>,
+) {
     use futures::stream::FuturesUnordered;
     use futures::{FutureExt, StreamExt};
 
     let pool = ThreadPool::new(1, 1, HOUR);
     let has_fired = Arc::new(AtomicBool::new(false));
     let fires = Arc::clone(&has_fired);
-    let (share, shared) =
-        futures::channel::oneshot::channel::<futures::future::Shared<JoinHandle<()>>>();
+    let (share, shared) = futures::channel::oneshot::channel();
     let (sender, receiver) = futures::channel::oneshot::channel::<()>();
     let completed = pool.complete(async move {
         let handles: FuturesUnordered<_> = [shared.await.unwrap()].into_iter().collect();
@@ -638,7 +656,8 @@ fn a_completion_waits_for_a_shared_handle_that_another_thread_has_polled() {
     let gate = Gate::new();
     let passes = Arc::clone(&gate);
     pool.execute(move || passes.pass());
-    let handle = pool.evaluate(|| ()).shared();
+    let handle = wait(pool.evaluate(|| ())).shared();
+    assert!(handle.clone().now_or_never().is_none());
     share.send(handle.clone()).unwrap();
     gate.wait_for(1);
     assert!(handle.clone().now_or_never().is_none());

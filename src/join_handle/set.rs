@@ -31,7 +31,8 @@ pub(crate) type Handles<T> = Numbered<JoinHandle<T>>;
 pub(crate) struct ToPoll {
     sender: UnboundedSender<u64>,
     numbers: UnboundedReceiver<u64>,
-    /// The wait for all of the handles: that of each one is the wait which has polled it last.
+    /// The wait that has polled the set last, for all handles: one that was not woken keeps the
+    /// wait that has polled it before.
     poll_wait: PollWait,
 }
 

@@ -4,7 +4,8 @@
 //! nothing blocks it. What a closure polls by another crate's executor is out of the pool's sight.
 
 use std::cell::RefCell;
-use std::sync::Arc;
+use std::ptr;
+use std::sync::{Arc, Weak};
 use std::task::Waker;
 
 use crate::sched::context::{is_hook_of, is_outside_of_worker, works_for};
@@ -57,9 +58,9 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
 /// combinator polls only the children that have been woken.
 #[derive(Debug, Default)]
 pub(crate) struct PollWait {
-    /// More than one if they poll it with the same waker, which wakes all of them: that of a future
-    /// which they share.
-    waits: Vec<Arc<Counter>>,
+    /// Several if they poll it with the same waker, which wakes all of them: that of a future which
+    /// they share. Each wait has its counter as long as it lasts.
+    waits: Vec<Weak<Counter>>,
     waker: Option<Waker>,
 }
 
@@ -72,35 +73,33 @@ impl PollWait {
         mut pools: impl Iterator<Item = PoolId>,
         waker: &Waker,
     ) {
-        let is_wait = is_pending && has_waits();
-        match is_wait.then(|| pools.find(|pool| works_for(*pool))).flatten() {
-            Some(pool) => self.note(true, pool, waker),
-            None => self.end(),
-        }
+        self.count(is_pending, || pools.any(works_for), waker);
     }
 
     /// After a poll on the calling thread: counts the wait if the poll was pending, and the thread
     /// is a worker of the awaited task's `pool`.
     pub(crate) fn note(&mut self, is_pending: bool, pool: PoolId, waker: &Waker) {
+        self.count(is_pending, || works_for(pool), waker);
+    }
+
+    fn count(&mut self, is_pending: bool, is_own: impl FnOnce() -> bool, waker: &Waker) {
         if !is_pending || self.waker.as_ref().is_none_or(|known| !known.will_wake(waker)) {
             self.end();
         }
-        match poller() {
-            Poller::Wait(wait)
-                if is_pending
-                    && works_for(pool)
-                    && !self.waits.iter().any(|known| Arc::ptr_eq(known, &wait)) =>
-            {
-                wait.increment();
-                self.waits.push(wait);
-                self.waker = Some(waker.clone());
-            }
-            _ => {}
+        let Poller::Wait(wait) = poller() else { return };
+        let is_counted = self.waits.iter().any(|known| ptr::eq(known.as_ptr(), &*wait));
+        if is_pending && !is_counted && is_own() {
+            // A shared handle may outlive any number of waits.
+            self.waits.retain(|known| known.strong_count() > 0);
+            wait.increment();
+            self.waits.push(Arc::downgrade(&wait));
+            self.waker.get_or_insert_with(|| waker.clone());
         }
     }
 
     fn end(&mut self) {
-        self.waits.drain(..).for_each(|wait| _ = wait.subtract(1));
+        let waits = self.waits.drain(..).filter_map(|wait| wait.upgrade());
+        waits.for_each(|wait| _ = wait.subtract(1));
         discard(self.waker.take());
     }
 }
@@ -123,5 +122,35 @@ impl PollScope {
 impl Drop for PollScope {
     fn drop(&mut self) {
         drop(POLLER.try_with(|current| current.replace(std::mem::take(&mut self.0))));
+    }
+}
+
+#[cfg(all(test, not(elastipool_loom)))]
+mod tests {
+    use std::sync::Arc;
+    use std::task::{Wake, Waker};
+
+    use super::{PollScope, PollWait, Poller};
+    use crate::sync::Counter;
+
+    struct Nothing;
+
+    impl Wake for Nothing {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    /// As a shared handle, which polls with one waker whoever polls it.
+    #[test]
+    fn waits_that_are_over_are_forgotten() {
+        let mut counted = PollWait::default();
+        let (first, waker) = (Arc::new(Counter::new(0)), Waker::from(Arc::new(Nothing)));
+        for wait in [&first, &first].into_iter().cloned().chain((0..100).map(|_| Arc::default())) {
+            let _polls = PollScope::begin(Poller::Wait(wait));
+            counted.count(true, || true, &waker);
+        }
+        assert!(counted.waits.len() <= 3);
+        assert_eq!(first.get(), 1);
+        counted.count(false, || true, &waker);
+        assert_eq!((counted.waits.len(), first.get()), (0, 0));
     }
 }

@@ -100,6 +100,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 10: another poller of a shared handle ends the count", "src/sched/poll_wait.rs",
         "!known.will_wake(waker)"
         => "true | known.will_wake(waker)", Test("law_10_no_self_made_deadlock", "a_shared_handle");
+    "law 10: a shared handle keeps all waits that were", "src/sched/poll_wait.rs",
+        "            self.waits.retain(|known| known.strong_count() > 0);\n"
+        => "", Unit("poll_wait::tests::waits_that_are_over");
+    "law 10: a set that another thread polls again counts no more", "src/sched/poll_wait.rs",
+        "        self.count(is_pending, || pools.any(works_for), waker);\n"
+        => "        if !has_waits() {\n            self.end();\n        }\n        self.count(is_pending, || pools.any(works_for), waker);\n", Test("law_10_no_self_made_deadlock", "a_shared_set");
     "law 10: a scope's task may wait for its own handle", "src/scope.rs",
         "if self.tasks.is_own(id) {"
         => "if false && self.tasks.is_own(id) {", Test("scope", "waits_for_its_own_handle");
