@@ -63,12 +63,11 @@ impl Shared {
             return false;
         }
         // The stale entries first: of each that is dropped meanwhile, the second number is lower.
-        // All of them may be in the queues of the default view.
         let mut sums = self.registry.lock().sums();
         self.caller_metrics.lock().add_to(&mut sums);
-        let queued = || self.queue.len().saturating_sub(sums.stale());
         let stale = |job: &ViewJob| job.view.as_ref().map_or(0, |view| view.stale());
-        self.policy.has_paused(view.map(|view| view.id), queued, stale)
+        let id = view.map(|view| view.id);
+        self.policy.has_paused(id, || self.queue.len(), sums.stale(), stale)
     }
 
     /// Whether a worker that looks would find work that it may take. Queued tasks of a view that

@@ -550,22 +550,27 @@ impl<T> Policy<T> {
         self.is_used().then(MustLook::owed)
     }
 
-    /// Whether items of paused views are queued, more than are `stale` of the view of one of them:
-    /// of one view, or of any. `queued` are those of the default view, read under the lock: an item
-    /// that is put back is counted once.
+    /// Whether more items of a paused view are queued than are stale: of one view, or of any.
+    /// `queued` are the items of the default view that lie elsewhere, read under the lock: an item
+    /// that is put back is counted once. `all_stale` counts the stale items of all views, and
+    /// `stale` those of the view of an item.
     pub(crate) fn has_paused(
         &self,
         id: Option<ViewId>,
         queued: impl Fn() -> usize,
+        all_stale: usize,
         stale: impl Fn(&T) -> usize,
     ) -> bool {
-        self.state.lock().views.iter().any(|(number, view)| {
-            let others =
-                if number == DEFAULT_VIEW.0 { &queued as &dyn Fn() -> usize } else { &|| 0 };
-            let stale = view.queues.iter().flatten().next().map_or(0, &stale);
-            view.terms.is_paused
-                && id.is_none_or(|id| id.0 == number)
-                && view.len() + others() > stale
+        let state = self.state.lock();
+        let stale_of = |view: &ViewState<T>| view.queues.iter().flatten().next().map_or(0, &stale);
+        let of_views: usize = state.views.iter().map(|(_, view)| stale_of(view)).sum();
+        state.views.iter().any(|(number, view)| {
+            let (others, stale) = match number == DEFAULT_VIEW.0 {
+                true => (queued(), all_stale.saturating_sub(of_views)),
+                false => (0, stale_of(view)),
+            };
+            let is_asked = id.is_none_or(|id| id.0 == number);
+            is_asked && view.terms.is_paused && view.len() + others > stale
         })
     }
 
@@ -813,6 +818,26 @@ mod tests {
         fn queued(&self) -> usize {
             self.pushed.iter().sum::<usize>() - self.popped.iter().sum::<usize>()
         }
+    }
+
+    /// A cancelled task of the default view may have been put back.
+    #[test]
+    fn stale_items_are_no_paused_ones() {
+        let sizes = sizes();
+        let policy = Policy::<Item>::new(&sizes);
+        policy.begin_use();
+        let terms = Terms { is_paused: true, ..Terms::default() };
+        assert!(policy.change(&sizes, DEFAULT_VIEW, |old| *old = terms).is_ok());
+        policy.push(DEFAULT_VIEW, (DEFAULT_VIEW.0, false, 0), false);
+        assert!(policy.has_paused(None, || 0, 0, |_| 0));
+        assert!(!policy.has_paused(None, || 0, 1, |_| 0));
+        let view = policy.add(&sizes, terms).unwrap();
+        policy.push(view, (view.0, false, 0), false);
+        // Both are stale, or only that of the view.
+        let has_paused =
+            |all| policy.has_paused(None, || 0, all, |item| usize::from(item.0 == view.0));
+        assert!(!has_paused(2));
+        assert!(has_paused(1));
     }
 
     /// Views come, change and go, with items of random views in between.
