@@ -263,7 +263,8 @@ impl Builder {
     /// accepts above its capacity, as it does if the system refuses a thread. So tasks that submit
     /// tasks, such as those of a crawl, need `2 * max_size` threads at most, and the queue holds
     /// what is left to do. Under [`Growth::Measured`] no more workers wait than are wanted awake.
-    /// So such tasks cost few threads, and exceed the capacity more often.
+    /// So such tasks cost few threads, and exceed the capacity more often. A hook never waits for
+    /// capacity: what it submits is accepted above it.
     ///
     /// ```
     /// use elastipool::{RejectReason, ThreadPool};

@@ -744,13 +744,14 @@ impl<T> ScopedJoinHandle<'_, T> {
 
     /// Blocks until the task has ended, for at most `timeout`. As for
     /// [`JoinHandle::await_complete_timeout`], the timeout bounds only the wait for a task that
-    /// runs elsewhere.
+    /// runs elsewhere. In the task itself it returns the handle at once.
     ///
     /// # Errors
     /// As for [`JoinHandle::await_complete_timeout`].
     ///
     /// # Panics
-    /// If a poll has returned the result.
+    /// If a poll has returned the result, and in the task itself if the clock cannot represent the
+    /// deadline.
     ///
     /// ```
     /// use std::time::Duration;

@@ -474,9 +474,9 @@ impl ViewBuilder {
     ///   For a task that waits for a slot of its [group](crate::TaskGroup) it includes that wait.
     /// - Of a future, only the first poll must come in time.
     /// - A blocking wait for the handle returns at the deadline, and drops the task, as does
-    ///   [`cancel`](crate::JoinHandle::cancel). An awaited handle resolves when a worker reaches
-    ///   the task, which drops it, and so does one in a [`JoinSet`](crate::JoinSet). Until then the
-    ///   task is queued and counts as accepted work.
+    ///   [`cancel`](crate::JoinHandle::cancel). An awaited handle, and one in a
+    ///   [`JoinSet`](crate::JoinSet), resolves when a worker reaches the task, which drops it. Until
+    ///   then the task is queued and counts as accepted work.
     /// - A task of a [group](crate::TaskGroup) that expires counts as dropped. Without a handle it
     ///   cancels the group.
     /// - A [scope](ThreadPool::scope) panics if one of its tasks without a handle expires.

@@ -202,8 +202,8 @@ impl Registry {
         gone
     }
 
-    /// Blocks until all threads are gone but those that wait in this call too: also the ones that
-    /// wait in their stop hooks, which do not wait for the calling one.
+    /// Blocks until every other thread is gone, except those that are in this call too. A thread
+    /// that waits in its stop hook does not wait for the calling one, but this waits for it.
     pub(crate) fn wait_last(&self, key: ThreadKey) {
         self.wait_gone(Some(key), None);
         let mut state = self.lock_reaped();

@@ -31,8 +31,8 @@
 //! | the smaller of `max_size` and `wanted_awake` | the workers that wait for permits and slots | `capacity.rs`, `OwnWaits` |
 //! | `wanted_awake` | the workers that run without a measurement while tasks are queued | `measured.rs`, `ask_if_all_run` |
 //!
-//! A number is in every program, so what follows it is a branch, or stands behind a function that
-//! its builder's method names (`cargo xtask weight`).
+//! Every program contains a number and the code that obeys it. So that code is a branch, or a
+//! function that only the builder's method names (`cargo xtask weight`).
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -30,7 +30,7 @@
 //!
 //! | event | permit | by |
 //! |---|---|---|
-//! | a task is accepted | acquired, perhaps after a wait; over if too many workers wait | `acquire_permit`, `wait_for_permit`; in async code `acquire` in `submit/reserve.rs` |
+//! | a task is accepted | acquired, perhaps after a wait; over if too many workers wait, or in a hook | `acquire_permit`, `wait_for_permit`; in async code `acquire` in `submit/reserve.rs` |
 //! | it is not accepted after all | released | `accept_with_permit`, `retract`, the drop of a `Reservation` |
 //! | a task in line for a slot of its group gets it | over | `enqueue_over_limit`, `exceed_capacity` |
 //! | a worker begins the poll of a woken future | over | `begin` in `worker.rs` |

@@ -93,7 +93,8 @@ impl<T> JoinHandle<T> {
     /// [`try_await_complete`](Self::try_await_complete).
     ///
     /// # Panics
-    /// If a poll has returned the result.
+    /// If a poll has returned the result, and in the task itself if the clock cannot represent the
+    /// deadline.
     ///
     /// ```
     /// use std::time::Duration;

@@ -26,8 +26,8 @@ use crate::task::{Job, Outcome, Pending};
 use crate::thread::PoolId;
 use crate::views::{Policy, ViewCore, ViewJob};
 
-/// How the keeper takes part in growth. Only the builder's methods name these functions, and this
-/// type by its door: so a program contains those that it asks for.
+/// How the keeper takes part in growth. Only the builder's methods name these functions, so a
+/// program contains those that it asks for. The builder gets the type from the list of doors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growing {
     /// Under [`Growth::Stalled`](crate::Growth::Stalled), the delay after which the keeper starts a

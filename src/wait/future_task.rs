@@ -338,7 +338,8 @@ fn submit(task: Arc<dyn Run>, route: &TaskRoute) {
     if let Some(worker) = route.polling_worker() {
         worker.push_deferring_notify(task);
     } else if let Err(job) = route.requeue(Job::woken(task)) {
-        // What its destructor wakes is dropped on top of it, or after it if that is too deep.
+        // What its destructor wakes is dropped on top of it, or after it if that is too deep: a
+        // destructor at that depth cannot wait for what it wakes.
         if Route::may_drop_cancelled() {
             route.drop_on_caller(job);
         } else {

@@ -310,7 +310,8 @@ fn a_worker_begins_no_future_after_the_limit() {
         assert!(set.next_finished_timeout(common::millis(1)).is_none());
         begun.lock().unwrap().len()
     });
-    assert_eq!(value(begun), 1);
+    // None, if the time was over before the first look.
+    assert!(value(begun) <= 1);
 }
 
 /// It says so once, and goes on with the other handles.

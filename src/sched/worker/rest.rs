@@ -9,8 +9,8 @@
 //! | `max_size` was lowered since the worker last looked, and more are runnable | `resize` |
 //! | its keep-alive is over, and `total` is above `core_size` | nothing: its deadline. It gets another one by `start_worker`, `resize` and `set_keep_alive` |
 //!
-//! Users read when an idle worker ends at `keep_alive` (builder, setter, getter, `new`), at
-//! `max_size`, in law 5, in the guide to sizes, and in `docs/migration.md`.
+//! What users read about the end of an idle worker stands at `keep_alive` (builder, setter,
+//! getter, `new`), at `max_size`, in law 5, in the guide to sizes, and in `docs/migration.md`.
 //!
 //! A reason is a variant of `Retire`, whose name is in events, an arm of `try_retire`, and a part
 //! of what `Stats::threads_retired` says. A worker above a lowered *limit* has none: it is idle,
