@@ -4,9 +4,9 @@
 //! nothing blocks it. What a closure polls by another crate's executor is out of the pool's sight.
 
 use std::cell::RefCell;
-use std::ptr;
 use std::sync::{Arc, Weak};
 use std::task::Waker;
+use std::{mem, ptr};
 
 use crate::sched::context::{is_hook_of, is_outside_of_worker, works_for};
 use crate::sync::unwind::discard;
@@ -98,8 +98,9 @@ impl PollWait {
     }
 
     fn end(&mut self) {
-        let waits = self.waits.drain(..).filter_map(|wait| wait.upgrade());
-        waits.for_each(|wait| _ = wait.subtract(1));
+        for wait in mem::take(&mut self.waits).iter().filter_map(Weak::upgrade) {
+            wait.subtract(1);
+        }
         discard(self.waker.take());
     }
 }
@@ -121,7 +122,7 @@ impl PollScope {
 
 impl Drop for PollScope {
     fn drop(&mut self) {
-        drop(POLLER.try_with(|current| current.replace(std::mem::take(&mut self.0))));
+        drop(POLLER.try_with(|current| current.replace(mem::take(&mut self.0))));
     }
 }
 

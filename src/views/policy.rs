@@ -562,7 +562,8 @@ impl<T> Policy<T> {
         stale: impl Fn(&T) -> usize,
     ) -> bool {
         let state = self.state.lock();
-        let stale_of = |view: &ViewState<T>| view.queues.iter().flatten().next().map_or(0, &stale);
+        let stale_of =
+            |view: &ViewState<T>| view.queues.iter().find_map(VecDeque::front).map_or(0, &stale);
         let of_views: usize = state.views.iter().map(|(_, view)| stale_of(view)).sum();
         state.views.iter().any(|(number, view)| {
             let (others, stale) = match number == DEFAULT_VIEW.0 {
