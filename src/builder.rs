@@ -444,7 +444,8 @@ impl Builder {
     ///
     /// A worker in its start hook counts as running: [`blocking`](crate::blocking()) has no effect
     /// there. The hook may wait for handles of the pool's tasks, by the handles' blocking methods,
-    /// but not in every worker: one worker must be left to run the tasks.
+    /// but not in every worker: one worker must be left to run the tasks. What the hook submits may
+    /// exceed the [capacity](Self::queue_capacity).
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::builder()

@@ -56,6 +56,9 @@ pub(crate) fn may_block_own(pool: PoolId) -> bool {
 /// Counts a handle or a group among the waits of the thread that polls it: from its first pending
 /// poll until it is ready or dropped. Looking at the thread's last poll alone would miss some: a
 /// combinator polls only the children that have been woken.
+///
+/// Of a future that several share, two things are out of sight: a wait that has dropped its clone
+/// still counts, and a poll that comes while another thread polls it does not.
 #[derive(Debug, Default)]
 pub(crate) struct PollWait {
     /// Several if they poll it with the same waker, which wakes all of them: that of a future which
@@ -140,7 +143,7 @@ mod tests {
         fn wake(self: Arc<Self>) {}
     }
 
-    /// As a shared handle, which polls with one waker whoever polls it.
+    /// A shared handle polls with one waker, on whichever thread it is polled.
     #[test]
     fn waits_that_are_over_are_forgotten() {
         let mut counted = PollWait::default();
