@@ -155,6 +155,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "terminated: wakes beside a stop hook that waits for the other threads", "src/sched/helper.rs",
         "            self.registry.wait_last(key);\n"
         => "            self.registry.wait_gone(Some(key), None);\n", Test("law_09_gone", "a_stop_hook_that_shuts_down");
+    "terminated: of two threads that wait for the end each waits for the other", "src/crew/registry.rs",
+        "state.unjoined > state.last.len()"
+        => "state.unjoined > 1", Test("async_code", "chaos");
     "law 7: without a worker a chain of wakes nests", "src/wait/future_task.rs",
         "        if Route::may_drop_cancelled() {"
         => "        if true {", Test("law_07_refusal_proof", "a_chain_of_wakes");
