@@ -19,6 +19,9 @@ const MODEL_LIMIT: Duration = Duration::from_secs(300);
 /// A test that hangs has noticed: tests take seconds.
 const TEST_LIMIT: Duration = Duration::from_secs(60);
 
+/// Whatever its test: a mutant that does not build shows nothing.
+const NO_BUILD: &str = "it does not build";
+
 /// Who must notice.
 pub(crate) enum By {
     /// A model, by its path below `src/models`.
@@ -123,7 +126,8 @@ pub(crate) fn run(wanted: &[String]) -> bool {
         match verdict {
             Ok(how) => println!("killed    {} ({how}, {seconds} s)", mutant.title),
             Err(how) => {
-                println!("SURVIVED  {} ({how}, {seconds} s)", mutant.title);
+                let word = if how == NO_BUILD { "BROKEN  " } else { "SURVIVED" };
+                println!("{word}  {} ({how}, {seconds} s)", mutant.title);
                 survivors.push(mutant.title);
             }
         }
@@ -172,7 +176,7 @@ fn judge(by: &By, tree: &Path, work: &Path) -> Result<&'static str, &'static str
     };
     let listed = build.arg("--list").output().expect("cargo can be started");
     if !listed.status.success() {
-        return Err("it does not build");
+        return Err(NO_BUILD);
     }
     if !String::from_utf8_lossy(&listed.stdout).contains(": test\n") {
         return Err("it has no test of that name");

@@ -45,7 +45,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Test("async_code", "gives_way_to_new_tasks");
     "woken first: a yield gives way to local new tasks only", "src/queue/local.rs",
         "is_turn_of_new(request) {\n                self.pop_new(queue)"
-        => "is_turn_of_new(request) {\n                self.new.pop()", Unit("local::tests::woken::a_new_task_of_either");
+        => "is_turn_of_new(request) {\n                self.rings[Kind::New as usize].pop()", Unit("local::tests::woken::a_new_task_of_either");
     "woken first: the injector of woken futures has no turn", "src/queue/local.rs",
         "if request % TURN_INTERVAL == 0 {"
         => "if request % TURN_INTERVAL == TURN_INTERVAL {", Test("async_code", "share_the_worker");
@@ -138,5 +138,5 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "", Model("local_queues::a_drain_versus_a_steal");
     "local queues: the oldest task goes to the end", "src/queue/local.rs",
         "        let local = self.rings[Kind::New as usize].pop();\n        local.or_else"
-        => "        if let Some(first) = self.rings[Kind::New as usize].pop() {\n            self.push(queue, Kind::New, first);\n        }\n        let local = self.rings[Kind::New as usize].pop();\n        local.or_else", Test("queues", "start_in_order");
+        => "        if let Some(first) = self.rings[Kind::New as usize].pop() {\n            self.push_with(queue, Kind::New, || first);\n        }\n        let local = self.rings[Kind::New as usize].pop();\n        local.or_else", Test("queues", "start_in_order");
 };
