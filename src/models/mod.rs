@@ -14,7 +14,6 @@
 
 mod capacity;
 mod closing;
-#[cfg(feature = "async")]
 mod extra;
 mod futures;
 mod groups;
