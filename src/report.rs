@@ -13,7 +13,7 @@ use crate::stats::Stats;
 /// Its `Display` form is meant for a log:
 ///
 /// ```text
-/// pool `resolver`: 2 workers, 0 idle, 2 blocked, 1 task queued, 0 futures pending
+/// pool `resolver`: 2 workers, 0 idle, 2 blocked, 1 task queued, 0 pending
 /// worker 0, thread `resolver-0`:
 ///     closure submitted at src/main.rs:12:20, runs for 61 ms, blocked
 ///     asleep, has used 0 ms of CPU time, waits for another thread
@@ -197,7 +197,7 @@ impl fmt::Display for Report {
             stats.idle,
             stats.blocked,
             count(stats.queued, "task"),
-            count(stats.pending, "future"),
+            stats.pending,
         )?;
         for thread in &self.running {
             write!(f, "\n{thread}")?;

@@ -147,7 +147,7 @@ fn a_report_says_what_runs_and_where_and_what_waits() {
         (queued_line, TaskState::Queued)
     );
     let text = now.to_string();
-    let first = "pool `tracked`: 1 worker, 0 idle, 0 blocked, 1 task queued, 0 futures pending";
+    let first = "pool `tracked`: 1 worker, 0 idle, 0 blocked, 1 task queued, 0 pending";
     assert_eq!(text.lines().next(), Some(first));
     assert!(text.contains("\nworker 0, thread `tracked-0`:\n    closure submitted at "), "{text}");
     assert!(text.contains(&format!("{}:{queued_line}:", file!())), "{text}");
