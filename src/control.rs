@@ -21,8 +21,8 @@ use crate::worker_index::worker_index;
 /// # Waiting
 impl ThreadPool {
     /// Blocks until the pool is quiet: until, at some moment after the call, no accepted task is
-    /// queued or running and no spawned future is pending. What those tasks wrote is then visible
-    /// to the caller.
+    /// queued or running, no spawned future is pending, and no [permit](crate::Permit) is held.
+    /// What those tasks wrote is then visible to the caller.
     ///
     /// Tasks submitted meanwhile count too. The pool stays open. On a [`View`](crate::View), or on
     /// a clone of its handle, this waits for the tasks of that view only.

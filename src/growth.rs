@@ -34,8 +34,8 @@ pub enum Growth {
     /// pool may have within a few steps.
     ///
     /// If all workers are in [blocking regions](crate::blocking()), one is started at once. The
-    /// pool's keeper keeps the time, a thread that every pool has: while tasks are queued it wakes
-    /// up once per this duration, and otherwise it sleeps.
+    /// pool's keeper keeps the time, a thread of each pool with a worker: while tasks are queued it
+    /// wakes up once per this duration, and otherwise it sleeps.
     ///
     /// While a worker is in its start hook, no other is started: it is about to take a task.
     ///
