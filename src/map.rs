@@ -244,7 +244,7 @@ impl<I: Iterator<Item: Send + 'static>, R: Send + 'static> Map<I, R> {
                     let function = Arc::clone(&self.function);
                     JoinHandle::of_closure(accepted, Closure::new(move || function(input)))
                 }
-                // Tries again with the next result.
+                // Tries again with the next result: each refusal that may be over then.
                 Err(Refusal::Full | Refusal::NoThread(_)) if !waits => return,
                 Err(refusal) => {
                     self.inputs = None;

@@ -240,8 +240,9 @@ pub(crate) struct Deferred {
 /// A deadline, and the address of what has it.
 pub(super) type DeadlineKey = (Instant, usize);
 
-/// What the keeper ends at a certain time, whatever the workers do and whether a thread waits:
-/// groups with a deadline. In the order of the keys: equal times in that of the addresses.
+/// What the keeper ends, on the helper, at a certain time, whatever the workers do and whether a
+/// thread waits: groups with a deadline. In the order of the keys: equal times in that of the
+/// addresses.
 #[derive(Default)]
 pub(crate) struct Deadlines(Mutex<Vec<(DeadlineKey, Weak<dyn AnyGroup>)>>);
 

@@ -54,13 +54,14 @@
 //! | a successor has its predecessor's index, unless there is a stop hook | names of threads, and what a start hook binds to an index |
 //! | any worker replaces any blocked one | `change_region`, which only counts and looks |
 //! | an idle worker is claimed whatever the entry | `IdleList::claim`, `Shared::notify` |
-//! | all threads have the affinity of the builder's thread | `Inherited`, also of the keeper and the helper; pools and processes that a task starts |
-//! | CPUs are alike, and `cpus()` is one number | default sizes, `wanted_awake`, how many threads may start at a time, spinning (not beside more running workers than CPUs), `map` |
+//! | all threads have the affinity of the builder's thread | `Inherited`, also of the keeper and the helper; pools, threads and processes that a task starts |
+//! | CPUs are alike, and `cpus()` is one number | default sizes, `wanted_awake`, how many threads may start at a time, spinning (not on a CPU that a running worker needs: not beside more of them than CPUs), `map` |
 //!
 //! # What is asked whether something is queued, or how much
 //! What lies outside of these queues and the views' has to be known to `has_work`, `work_len`,
 //! `queue_len` and `has_paused_work` (`sched/place.rs`), `has_ready_future`, `next_of_views`,
-//! `spin_for_work`, `is_short_of_workers`, `look_for_deferred` and `drain`. All others ask these.
+//! `spin_for_work`, `is_short_of_workers`, `look_for_deferred` and `drain`. All others but
+//! `take_owed` ask these.
 //!
 //! Tokio's and Go's schedulers have the same two levels and the same check at intervals. Here the
 //! local queues are unbounded, and stealers can reach every task in them.

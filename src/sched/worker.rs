@@ -103,7 +103,7 @@ pub(super) fn enable_views() {
 /// [`Worker::poll_as_extra`], if the program has a pool that measures.
 static POLL_AS_EXTRA: OnceLock<fn(&mut Worker) -> bool> = OnceLock::new();
 
-/// Called before there is a pool that measures.
+/// Called before there is a pool that measures, from another room: a door.
 pub(crate) fn enable_extra() {
     POLL_AS_EXTRA.get_or_init(|| Worker::poll_as_extra);
 }

@@ -138,8 +138,8 @@ impl Shared {
     }
 
     /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of
-    /// such a task waits for a permit or was rejected without one: with a capacity of 0 none is
-    /// queued then.
+    /// such a task waits for a permit or was rejected without one: with a capacity of 0, or while
+    /// `Reservation`s hold the permits, none is queued then.
     fn is_short_of_workers(&self) -> bool {
         let may_start = |view: ViewId| self.policy.may_start_another(view);
         self.capacity

@@ -117,7 +117,7 @@ impl Route<'_> {
         true
     }
 
-    /// Ends a queued task that is handed back to the user.
+    /// Ends a queued task that holds a permit, if the queue is bounded, and is handed back.
     pub(crate) fn hand_back(self) {
         self.shared.release_permit();
         self.count_on_caller(&|metrics| metrics.add(Count::HandedBack, 1));

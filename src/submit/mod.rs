@@ -427,6 +427,7 @@ impl<'a> Route<'a> {
         is_worker.then(|| shared.own_waits.begin(&shared.sizes).ok_or(Crowded)).transpose()
     }
 
+    /// Reverts the acceptance of a task that holds a permit, if the queue is bounded.
     pub(crate) fn retract(self) {
         self.shared.release_permit();
         self.finish_on_caller(1);
@@ -463,9 +464,9 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Queues a task that was accepted earlier, whether or not there is capacity. After an
-    /// immediate shutdown the task is cancelled instead, like those that the shutdown found in the
-    /// queue (race 24).
+    /// Under no lock: queues a task that was accepted earlier, whether or not there is capacity.
+    /// After an immediate shutdown the task is cancelled instead, like those that the shutdown
+    /// found in the queue (race 24).
     ///
     /// Returns the task's number in its `list`, unless it is cancelled.
     pub(crate) fn enqueue_deferred(self, list: &Arc<UnstartedList>, job: Job) -> Option<TaskId> {
@@ -530,7 +531,8 @@ impl<'a> Route<'a> {
         }
     }
 
-    /// Starts the first worker if there is none. `false` if the system refuses the thread.
+    /// Starts the first worker if there is none. `false` if the system refuses the thread: who
+    /// returns its error calls `start_first`.
     #[must_use]
     fn ensure_worker(self) -> bool {
         self.shared.counts.load().total() > 0 || self.shared.start_first().is_ok()

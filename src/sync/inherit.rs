@@ -17,7 +17,7 @@ mod system {
     use std::{mem, ptr};
 
     /// What the threads of a pool inherit. `None`: the system does not tell. Then a thread keeps
-    /// what the thread has that starts it.
+    /// what its starter has, such as the one CPU of a worker that a start hook has pinned.
     #[derive(Clone, Copy)]
     pub(crate) struct Inherited {
         cpus: Option<libc::cpu_set_t>,

@@ -24,7 +24,8 @@ pub(crate) struct Submission<'a> {
     pub(crate) is_future: bool,
 }
 
-/// One part of an attachment. Dropped with the task, whether it was run or not.
+/// One part of an attachment. Dropped with the task, whether it was run or not. Its methods are
+/// called under no lock: those of the tracker take one, and ask the keeper.
 pub(crate) trait Enter: Send + Sync {
     /// Enters it on the calling thread, which runs the task next. Dropping the result leaves it.
     /// May panic.

@@ -45,7 +45,7 @@
 //! - what empties the queues, `Shared::drain` and `shutdown_now`;
 //! - the list of joiners' reasons (`has_paused_work`: a join panics for queued tasks only);
 //! - what counts as `pending` (`Sums::describe`; law 3, `join`, `Stats`, `TaskState` and the
-//!   gauge's text in `integrations/metrics.rs` say so);
+//!   texts in `integrations/metrics.rs` say so), and law 1, if a free worker does not start it;
 //! - the observers: `take_stall` takes each task that has not started for queued, nothing tells
 //!   them that a task enters a queue later, and a shutdown makes them forget such tasks
 //!   (`forget_queued`);

@@ -3,7 +3,8 @@
 //! Others use
 //!
 //! - `Policy`: push, take, and the places of workers, under one lock.
-//! - `Terms`: what a view asks for.
+//! - `Terms`: what a view asks for. `protocol.md`, `src/view.rs`, `lib.rs`, `guide/views.md` and
+//!   `docs/one-pool.md` describe it.
 //! - `Gate`: through what workers take the tasks of the default view.
 //! - `Place`: the right of a worker to run a task of a view.
 //! - `ViewCore`: what the handles and tasks of a view share.

@@ -27,7 +27,8 @@ pub(crate) trait ViewPool: Send + Sync {
 pub(crate) struct ViewCore {
     pub(crate) id: ViewId,
     pub(crate) name: String,
-    /// Whether its tasks may have a queue timeout. A submission takes no lock before.
+    /// Whether its tasks may have a queue timeout. A submission reads it without a lock, and may
+    /// find an older value: what depends on it has to stand in the task.
     pub(crate) may_expire: Hint,
     /// Its own tasks, accepted and not ended. Each also counts in the pool's: from after the count
     /// here to before its end.

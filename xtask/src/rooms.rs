@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use crate::root;
 use crate::sources::{is_test, sources, types};
 
-/// The rooms and the files of plain data, from the lowest to the highest. All other modules are
-/// public, and stand above them.
+/// The rooms and the files of plain data, from the lowest to the highest. The type of a setting
+/// is in such a file, and `lib.rs` exports it. All other modules are public, and stand above them.
 pub(crate) const ROOMS: [&str; 19] = [
     "stats", "report", "sync", "error", "growth", "priority", "queue", "task", "waker", "crew",
     "thread", "flight", "keeper", "observe", "views", "sched", "sizing", "submit", "wait",

@@ -9,8 +9,8 @@
 //! | `max_size` was lowered since the worker last looked, and more are runnable | `resize` |
 //! | its keep-alive is over, and `total` is above `core_size` | nothing: its deadline. It gets another one by `start_worker`, `resize` and `set_keep_alive` |
 //!
-//! What users read about the end of an idle worker stands at `keep_alive` (builder, setter,
-//! getter, `new`), at `max_size`, in law 5, in the guide to sizes, and in `docs/migration.md`.
+//! What users read about the end of an idle worker: search `keep_alive`, `surplus`, `shrink` and
+//! `stay`, in any case, in `src/*.rs`, `src/guide`, `README.md` and `docs/migration.md`.
 //!
 //! A reason is a variant of `Retire`, whose name is in events, an arm of `try_retire`, and a part
 //! of what `Stats::threads_retired` says. A worker above a lowered *limit* has none: it is idle,
@@ -23,7 +23,8 @@
 //! The worker leaves the idle list first (`withdraw`). Whether it may leave the pool is decided
 //! under the registry's lock (`try_retire`), where the counts tell of several workers with a reason
 //! how many may. One that may not rests again, so its reason must not hold at once again. What has
-//! to hold of the number of *idle* workers would be decided under the idle list's lock.
+//! to hold of the number of *idle* workers would be decided under the idle list's lock; `sizes.rs`
+//! says what its code may weigh.
 
 use std::sync::Arc;
 use std::time::Instant;
