@@ -21,7 +21,7 @@ impl Shared {
     pub(crate) fn expect_views(&self) {
         if !self.policy.is_used() {
             enable_views();
-            self.policy.begin_use();
+            self.policy.begin_use(&self.sizes);
             // Race 4: an idle worker counts as running until it has seen that.
             self.idle.recheck_all();
         }
@@ -29,9 +29,8 @@ impl Shared {
 
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
-        let id = self.policy.add(&self.sizes, terms)?;
         self.expect_views();
-        Ok(id)
+        self.policy.add(&self.sizes, terms)
     }
 
     /// Changes what a view asks for, unless no view can have that. `change` is called under the

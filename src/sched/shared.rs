@@ -173,7 +173,7 @@ impl Shared {
             config,
             // This is the thread that builds the pool.
             inherited: Inherited::of_current(),
-            policy: Policy::new(&sizes),
+            policy: Policy::new(),
             sizes,
             counts: CachePadded::default(),
             idle: IdleList::default(),

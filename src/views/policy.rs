@@ -10,6 +10,7 @@
 //! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the
 //! others cost nothing.
 
+use std::any::Any;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::iter;
@@ -89,7 +90,8 @@ pub(crate) enum Gate {
 
 /// The views of a pool, with their queued tasks and places.
 pub(crate) struct Policy<T> {
-    state: Mutex<PolicyState<T>>,
+    /// `None` until the first view is added, or the default view is used as one.
+    views: Mutex<Option<Box<dyn Views<T>>>>,
     /// A [`Gate`]. Written under the lock.
     gate: AtomicUsize,
     /// Whether the pool may have had a view so far. Apart from the gate, which changes often: a
@@ -113,6 +115,37 @@ impl Place {
 
 /// The wait of a worker for a place of a view.
 pub(crate) type PlaceWait = (ViewId, Arc<Parker>);
+
+/// What the rest of the pool asks of the [`PolicyState`] that there may be. A program that creates
+/// none does not contain it.
+trait Views<T>: Send {
+    fn as_any(&mut self) -> &mut dyn Any;
+    fn set_gate(&mut self) -> Option<Gate>;
+    fn resume(&mut self);
+    fn has_paused(
+        &self,
+        id: Option<ViewId>,
+        queued: &dyn Fn() -> usize,
+        all_stale: usize,
+        stale: &dyn Fn(&T) -> usize,
+    ) -> bool;
+    fn terms(&self, id: ViewId) -> Terms;
+    fn reserved(&self) -> usize;
+    fn reserved_places(&self) -> usize;
+    fn resize(&mut self, sizes: &Sizes);
+    fn push(&mut self, id: ViewId, item: T, is_new: bool) -> bool;
+    fn skip(&mut self, id: ViewId, is_stale: &dyn Fn(&T) -> bool) -> Vec<T>;
+    fn release(&mut self, place: Place);
+    fn exchange(&mut self, id: ViewId) -> Option<PlaceWait>;
+    fn force(&mut self, wait: &PlaceWait, seen: &mut Option<usize>) -> bool;
+    fn eligible_now(&self, queued: usize, has_injected: bool) -> usize;
+    fn eligible_of_all(&self, queued: usize) -> usize;
+    fn beyond_limit(&self) -> usize;
+    fn may_poll(&self, has_injected: bool) -> bool;
+    fn may_start_another(&self, id: ViewId) -> bool;
+    fn len(&self, id: Option<ViewId>) -> usize;
+    fn pop_all_of_oldest(&mut self) -> Option<[VecDeque<T>; 2]>;
+}
 
 struct PolicyState<T> {
     /// That of the pool. Changes under the lock (race 15). This and `limit` are copies of what
@@ -227,6 +260,27 @@ fn note(views: &mut Vec<ViewId>, id: ViewId) {
 }
 
 impl<T> PolicyState<T> {
+    fn new(sizes: &Sizes) -> Self {
+        let mut views = Numbered::default();
+        // It gets the number of `DEFAULT_VIEW`.
+        views.push(ViewState::new(Terms::default()));
+        PolicyState {
+            max_size: sizes.max(),
+            limit: sizes.limit(),
+            // The first section sets it.
+            gate: Gate::None,
+            views,
+            busy: Vec::new(),
+            awaited: Vec::new(),
+            levels: Levels::default(),
+            reserved: 0,
+            shared: 0,
+            serves_futures: cfg!(feature = "async") && sizes.follows_measurements(),
+            is_polling: false,
+            polls: 0,
+        }
+    }
+
     /// Returns a view that a task or the caller keeps from being removed.
     fn view(&self, id: ViewId) -> &ViewState<T> {
         self.views.get(id.0).expect("it is held")
@@ -263,13 +317,6 @@ impl<T> PolicyState<T> {
         self.serves_futures && !self.is_polling && self.shared_left(self.max_size) > 0
     }
 
-    /// Whether a ready future could be taken with that place. `has_injected`: one lies in the
-    /// injector.
-    fn may_poll(&self, has_injected: bool) -> bool {
-        let may_poll = |id: &ViewId| self.view(*id).may_poll(has_injected && *id == DEFAULT_VIEW);
-        self.has_futures_place() && iter::once(&DEFAULT_VIEW).chain(&self.busy).any(may_poll)
-    }
-
     /// Sets a view's reserve, beside those of `others`, unless they would leave no worker to tasks
     /// without one.
     fn reserve(&mut self, sizes: &Sizes, others: usize, own: usize) -> Result<(), BuildError> {
@@ -293,18 +340,6 @@ impl<T> PolicyState<T> {
             view.places += 1;
             self.shared += usize::from(is_shared);
         }
-    }
-
-    /// A view that was removed meanwhile took its places with it.
-    fn release(&mut self, place: Place) {
-        debug_assert!(self.is_polling || !place.is_for_futures);
-        self.is_polling &= !place.is_for_futures;
-        if let Some(view) = self.views.get_mut(place.view.0) {
-            view.places -= 1;
-            let was_shared = view.places >= view.terms.reserve;
-            self.shared -= usize::from(was_shared);
-        }
-        self.admit_returning();
     }
 
     fn try_acquire(&mut self, id: ViewId) -> bool {
@@ -336,11 +371,8 @@ impl<T> PolicyState<T> {
         let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
         // The worker would release a place of the shared capacity.
         let has_work = || self.busy.iter().any(|id| self.view(*id).may_start(true));
-        match self.gate {
-            Gate::Unused => Gate::Unused,
-            _ if is_over || is_paused || !self.awaited.is_empty() || has_work() => Gate::Shut,
-            _ => Gate::Open,
-        }
+        let is_shut = is_over || is_paused || !self.awaited.is_empty() || has_work();
+        if is_shut { Gate::Shut } else { Gate::Open }
     }
 
     /// Chooses the view that the place for ready futures serves next: of the highest level the one
@@ -432,6 +464,110 @@ impl<T> PolicyState<T> {
         }
         from_reserves + from_shared.min(shared_left)
     }
+}
+
+impl<T: Send + 'static> Views<T> for PolicyState<T> {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    /// Returns the gate if it is another one than before.
+    fn set_gate(&mut self) -> Option<Gate> {
+        let gate = self.gate();
+        (mem::replace(&mut self.gate, gate) != gate).then_some(gate)
+    }
+
+    fn resume(&mut self) {
+        self.views.iter_mut().for_each(|(_, view)| view.terms.is_paused = false);
+    }
+
+    fn has_paused(
+        &self,
+        id: Option<ViewId>,
+        queued: &dyn Fn() -> usize,
+        all_stale: usize,
+        stale: &dyn Fn(&T) -> usize,
+    ) -> bool {
+        let stale_of =
+            |view: &ViewState<T>| view.queues.iter().find_map(VecDeque::front).map_or(0, stale);
+        let of_views: usize = self.views.iter().map(|(_, view)| stale_of(view)).sum();
+        self.views.iter().any(|(number, view)| {
+            let (others, stale) = match number == DEFAULT_VIEW.0 {
+                true => (queued(), all_stale.saturating_sub(of_views)),
+                false => (0, stale_of(view)),
+            };
+            let is_asked = id.is_none_or(|id| id.0 == number);
+            is_asked && view.terms.is_paused && view.len() + others > stale
+        })
+    }
+
+    fn terms(&self, id: ViewId) -> Terms {
+        self.view(id).terms
+    }
+
+    fn reserved(&self) -> usize {
+        self.reserved
+    }
+
+    fn reserved_places(&self) -> usize {
+        self.views.iter().map(|(_, view)| view.places.min(view.terms.reserve)).sum()
+    }
+
+    fn resize(&mut self, sizes: &Sizes) {
+        (self.max_size, self.limit) = (sizes.max(), sizes.limit());
+        self.admit_returning();
+    }
+
+    fn push(&mut self, id: ViewId, item: T, is_new: bool) -> bool {
+        let has_shared = self.shared_left(self.limit()) > 0;
+        let has_futures_place = self.has_futures_place();
+        note(&mut self.busy, id);
+        let view = self.view_mut(id);
+        view.queues[usize::from(is_new)].push_back(item);
+        view.may_start(has_shared) || has_futures_place && view.may_poll(false)
+    }
+
+    fn skip(&mut self, id: ViewId, is_stale: &dyn Fn(&T) -> bool) -> Vec<T> {
+        let mut skipped = Vec::new();
+        for queue in &mut self.view_mut(id).queues {
+            skipped.extend(iter::from_fn(|| {
+                if queue.back().is_some_and(is_stale) {
+                    return queue.pop_back();
+                }
+                queue.front().filter(|oldest| is_stale(oldest))?;
+                queue.pop_front()
+            }));
+        }
+        self.note_popped(id);
+        skipped
+    }
+
+    /// A view that was removed meanwhile took its places with it.
+    fn release(&mut self, place: Place) {
+        debug_assert!(self.is_polling || !place.is_for_futures);
+        self.is_polling &= !place.is_for_futures;
+        if let Some(view) = self.views.get_mut(place.view.0) {
+            view.places -= 1;
+            let was_shared = view.places >= view.terms.reserve;
+            self.shared -= usize::from(was_shared);
+        }
+        self.admit_returning();
+    }
+
+    fn exchange(&mut self, id: ViewId) -> Option<PlaceWait> {
+        if self.try_acquire(id) {
+            return None;
+        }
+        // Race 7: in the same section as the attempt.
+        note(&mut self.awaited, id);
+        Some((id, self.view_mut(id).returning.enqueue()))
+    }
+
+    fn force(&mut self, (id, parker): &PlaceWait, seen: &mut Option<usize>) -> bool {
+        let forced = self.view_mut(*id).returning.force(parker, seen);
+        (0..forced).for_each(|_| self.acquire(Place::of(*id)));
+        forced > 0
+    }
 
     /// How many queued items could be taken now, if that many workers came. `has_injected`: one of
     /// the default view's is a future in the injector.
@@ -439,42 +575,70 @@ impl<T> PolicyState<T> {
         let with_others = self.eligible(self.limit(), queued);
         with_others.max(usize::from(self.may_poll(has_injected)))
     }
-}
 
-impl<T> Policy<T> {
-    pub(crate) fn new(sizes: &Sizes) -> Self {
-        let mut views = Numbered::default();
-        // It gets the number of `DEFAULT_VIEW`.
-        views.push(ViewState::new(Terms::default()));
-        let state = PolicyState {
-            max_size: sizes.max(),
-            limit: sizes.limit(),
-            gate: Gate::Unused,
-            views,
-            busy: Vec::new(),
-            awaited: Vec::new(),
-            levels: Levels::default(),
-            reserved: 0,
-            shared: 0,
-            serves_futures: cfg!(feature = "async") && sizes.follows_measurements(),
-            is_polling: false,
-            polls: 0,
-        };
-        let gate = AtomicUsize::new(Gate::Unused as usize);
-        Policy { state: Mutex::new(state), gate, is_used: AtomicBool::new(false) }
+    fn eligible_of_all(&self, queued: usize) -> usize {
+        self.eligible(self.max_size, queued)
     }
 
-    /// Changes the state in a section of the lock, and sets the gate.
-    fn change_state<R>(&self, change: impl FnOnce(&mut PolicyState<T>) -> R) -> R {
-        let mut state = self.state.lock();
-        let result = change(&mut state);
-        let gate = state.gate();
+    fn beyond_limit(&self) -> usize {
+        match self.eligible(0, 0) {
+            0 => usize::from(self.is_polling),
+            _ => self.max_size,
+        }
+    }
+
+    /// Whether a ready future could be taken with that place. `has_injected`: one lies in the
+    /// injector.
+    fn may_poll(&self, has_injected: bool) -> bool {
+        let may_poll = |id: &ViewId| self.view(*id).may_poll(has_injected && *id == DEFAULT_VIEW);
+        self.has_futures_place() && iter::once(&DEFAULT_VIEW).chain(&self.busy).any(may_poll)
+    }
+
+    fn may_start_another(&self, id: ViewId) -> bool {
+        let has_shared = self.shared_left(self.max_size) > 0;
+        self.views.get(id.0).is_some_and(|view| view.may_start(has_shared))
+    }
+
+    fn len(&self, id: Option<ViewId>) -> usize {
+        match id {
+            Some(id) => self.views.get(id.0).map_or(0, ViewState::len),
+            None => self.busy.iter().map(|id| self.view(*id).len()).sum(),
+        }
+    }
+
+    fn pop_all_of_oldest(&mut self) -> Option<[VecDeque<T>; 2]> {
+        let oldest = *self.busy.first()?;
+        self.busy.remove(0);
+        Some(mem::take(&mut self.view_mut(oldest).queues))
+    }
+}
+
+impl<T: Send + 'static> Policy<T> {
+    pub(crate) fn new() -> Self {
+        let gate = AtomicUsize::new(Gate::Unused as usize);
+        Policy { views: Mutex::new(None), gate, is_used: AtomicBool::new(false) }
+    }
+
+    /// Changes what there is in a section of the lock, and sets the gate.
+    fn change_views<R>(&self, change: impl FnOnce(&mut Option<Box<dyn Views<T>>>) -> R) -> R {
+        let mut views = self.views.lock();
+        let result = change(&mut views);
         // Mostly it is the same, and stays in the caches of the workers.
-        if mem::replace(&mut state.gate, gate) != gate {
+        if let Some(gate) = views.as_mut().and_then(|views| views.set_gate()) {
             // Release: what precedes a resume precedes the tasks that start beside the open gate.
             self.gate.store(gate as usize, Ordering::Release);
         }
         result
+    }
+
+    /// Changes the views of a pool that has had some.
+    fn change_used<R>(&self, change: impl FnOnce(&mut dyn Views<T>) -> R) -> R {
+        self.change_views(|views| change(&mut **views.as_mut().expect("there is a view")))
+    }
+
+    /// As [`change_used`](Self::change_used), for what only programs with views contain.
+    fn change_state<R>(&self, change: impl FnOnce(&mut PolicyState<T>) -> R) -> R {
+        self.change_used(|views| change(views.as_any().downcast_mut().expect("there is one type")))
     }
 
     /// Whether the gate is this one.
@@ -495,13 +659,16 @@ impl<T> Policy<T> {
     /// Called before the first view can have a task. A thread that must find such a task is ordered
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
-    pub(crate) fn begin_use(&self) {
-        self.is_used.store(true, Ordering::Release);
-        // The section shuts or opens it.
-        self.change_state(|state| state.gate = Gate::None);
+    pub(crate) fn begin_use(&self, sizes: &Sizes) {
+        // The section also sets the gate. Who sees that the pool is used finds the views under the
+        // lock.
+        self.change_views(|views| {
+            self.is_used.store(true, Ordering::Release);
+            views.get_or_insert_with(|| Box::new(PolicyState::new(sizes)));
+        });
     }
 
-    /// Adds a view, unless the reserves would leave no worker to the others.
+    /// Adds a view to a pool that is used, unless the reserves would leave no worker to the others.
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
         terms.check()?;
         self.change_state(|state| {
@@ -518,6 +685,9 @@ impl<T> Policy<T> {
         id: ViewId,
         change: impl FnOnce(&mut Terms),
     ) -> Result<Option<MustLook>, BuildError> {
+        if !self.is_used() {
+            return Ok(None);
+        }
         self.change_state(|state| {
             let Some(view) = state.views.get(id.0) else { return Ok(None) };
             let (before, mut terms) = (view.terms, view.terms);
@@ -544,10 +714,8 @@ impl<T> Policy<T> {
     /// Resumes all views. `None` if the pool has had none. Also then a section of the lock: a pause
     /// that comes later finds the pool closed (race 10).
     pub(crate) fn resume_all(&self) -> Option<MustLook> {
-        self.change_state(|state| {
-            state.views.iter_mut().for_each(|(_, view)| view.terms.is_paused = false);
-        });
-        self.is_used().then(MustLook::owed)
+        self.change_views(|views| views.as_mut().map(|views| views.resume()))
+            .map(|()| MustLook::owed())
     }
 
     /// Whether more items of a paused view are queued than are stale: of one view, or of any.
@@ -561,22 +729,11 @@ impl<T> Policy<T> {
         all_stale: usize,
         stale: impl Fn(&T) -> usize,
     ) -> bool {
-        let state = self.state.lock();
-        let stale_of =
-            |view: &ViewState<T>| view.queues.iter().find_map(VecDeque::front).map_or(0, &stale);
-        let of_views: usize = state.views.iter().map(|(_, view)| stale_of(view)).sum();
-        state.views.iter().any(|(number, view)| {
-            let (others, stale) = match number == DEFAULT_VIEW.0 {
-                true => (queued(), all_stale.saturating_sub(of_views)),
-                false => (0, stale_of(view)),
-            };
-            let is_asked = id.is_none_or(|id| id.0 == number);
-            is_asked && view.terms.is_paused && view.len() + others > stale
-        })
+        self.read(false, |views| views.has_paused(id, &queued, all_stale, &stale))
     }
 
     pub(crate) fn terms(&self, id: ViewId) -> Terms {
-        self.state.lock().view(id).terms
+        self.read(Terms::default(), |views| views.terms(id))
     }
 
     /// Removes a view that has no tasks, no handles and no reserve.
@@ -599,58 +756,38 @@ impl<T> Policy<T> {
         sizes: &Sizes,
         change: impl Fn(usize, usize) -> (usize, usize),
     ) -> Result<bool, BuildError> {
-        self.change_state(|state| {
-            let is_lower = sizes.change(change, state.reserved)?;
-            (state.max_size, state.limit) = (sizes.max(), sizes.limit());
-            state.admit_returning();
-            Ok(is_lower)
-        })
+        self.change_sizes(sizes, |reserved| sizes.change(change, reserved))
     }
 
     /// Sets the number of [`Sizes`], and returns the limit.
     pub(crate) fn set_number(&self, sizes: &Sizes, number: usize) -> usize {
-        self.change_state(|state| {
-            state.limit = sizes.set_number(number, state.reserved);
-            state.limit
+        self.change_sizes(sizes, |reserved| sizes.set_number(number, reserved))
+    }
+
+    /// Calls `change` with the sum of the reserves.
+    fn change_sizes<R>(&self, sizes: &Sizes, change: impl FnOnce(usize) -> R) -> R {
+        self.change_views(|views| {
+            let result = change(views.as_ref().map_or(0, |views| views.reserved()));
+            views.iter_mut().for_each(|views| views.resize(sizes));
+            result
         })
     }
 
     /// How many workers hold places within the reserves of their views.
     pub(crate) fn reserved_places(&self) -> usize {
-        let state = self.state.lock();
-        state.views.iter().map(|(_, view)| view.places.min(view.terms.reserve)).sum()
+        self.read(0, |views| views.reserved_places())
     }
 
     /// Queues an item of a view, among the ready futures unless it `is_new`. Returns whether work of
     /// the view is eligible now: otherwise the next worker that releases a place looks (race 35).
     pub(crate) fn push(&self, id: ViewId, item: T, is_new: bool) -> bool {
-        self.change_state(|state| {
-            let has_shared = state.shared_left(state.limit()) > 0;
-            let has_futures_place = state.has_futures_place();
-            note(&mut state.busy, id);
-            let view = state.view_mut(id);
-            view.queues[usize::from(is_new)].push_back(item);
-            view.may_start(has_shared) || has_futures_place && view.may_poll(false)
-        })
+        self.change_used(|views| views.push(id, item, is_new))
     }
 
     /// Removes stale items at both ends of a view's queues: first the newest ones, then the oldest
     /// ones, each time up to the first item that is not stale. `is_stale` is called under the lock.
     pub(crate) fn skip(&self, id: ViewId, is_stale: impl Fn(&T) -> bool) -> Vec<T> {
-        self.change_state(|state| {
-            let mut skipped = Vec::new();
-            for queue in &mut state.view_mut(id).queues {
-                skipped.extend(iter::from_fn(|| {
-                    if queue.back().is_some_and(&is_stale) {
-                        return queue.pop_back();
-                    }
-                    queue.front().filter(|oldest| is_stale(oldest))?;
-                    queue.pop_front()
-                }));
-            }
-            state.note_popped(id);
-            skipped
-        })
+        self.change_used(|views| views.skip(id, &is_stale))
     }
 
     /// Releases the place `held`, and takes the next item with a place of its view: if there is
@@ -684,7 +821,7 @@ impl<T> Policy<T> {
 
     /// Releases a place. The caller then looks for work (race 35).
     pub(crate) fn release(&self, held: Place) -> MustLook {
-        self.change_state(|state| state.release(held));
+        self.change_used(|views| views.release(held));
         MustLook::owed()
     }
 
@@ -692,86 +829,65 @@ impl<T> Policy<T> {
     /// place, returns the caller's wait, which is in the view's returning queue then: the caller
     /// must [wait](Self::wait).
     pub(crate) fn exchange(&self, held: Option<Place>, id: Option<ViewId>) -> Option<PlaceWait> {
-        self.change_state(|state| {
+        self.change_used(|views| {
             if let Some(held) = held {
-                state.release(held);
+                views.release(held);
             }
-            let id = id.filter(|id| !state.try_acquire(*id))?;
-            // Race 7: in the same section as the attempt.
-            note(&mut state.awaited, id);
-            Some((id, state.view_mut(id).returning.enqueue()))
+            views.exchange(id?)
         })
     }
 
     /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
-    pub(crate) fn wait(&self, (id, parker): &PlaceWait) {
-        wait_until_released(parker, |seen| {
-            self.change_state(|state| {
-                let forced = state.view_mut(*id).returning.force(parker, seen);
-                (0..forced).for_each(|_| state.acquire(Place::of(*id)));
-                forced > 0
-            })
-        });
+    pub(crate) fn wait(&self, wait: &PlaceWait) {
+        wait_until_released(&wait.1, |seen| self.change_used(|views| views.force(wait, seen)));
     }
 
     /// How many queued items could be taken now, if that many workers came. `queued` are those of
     /// the default view, and `has_injected` tells whether there is a future in the injector.
     pub(crate) fn eligible(&self, queued: usize, has_injected: impl FnOnce() -> bool) -> usize {
-        self.read(queued, |state| state.eligible_now(queued, has_injected()))
+        self.read(queued, |views| views.eligible_now(queued, has_injected()))
     }
 
     /// How many queued items could be taken as soon as `max_size` workers may run.
     pub(crate) fn eligible_of_all(&self, queued: usize) -> usize {
-        self.read(queued, |state| state.eligible(state.max_size, queued))
+        self.read(queued, |views| views.eligible_of_all(queued))
     }
 
     /// How many workers may run beyond the limit, the next one that comes for a ready future not
     /// included: any number beside a queued item with a free place of its view's reserve, otherwise
     /// the one that holds the place for ready futures.
     pub(crate) fn beyond_limit(&self) -> usize {
-        self.read(0, |state| match state.eligible(0, 0) {
-            0 => usize::from(state.is_polling),
-            _ => state.max_size,
-        })
+        self.read(0, |views| views.beyond_limit())
     }
 
     /// Whether a worker that came could take a ready future with the place for these.
     pub(crate) fn may_poll(&self, has_injected: bool) -> bool {
-        self.read(false, |state| state.may_poll(has_injected))
+        self.read(false, |views| views.may_poll(has_injected))
     }
 
-    /// Reads the state, unless the pool has had no view.
-    fn read<R>(&self, unused: R, read: impl FnOnce(&PolicyState<T>) -> R) -> R {
-        if self.is_used() { read(&self.state.lock()) } else { unused }
+    /// Reads what there is, unless the pool has had no view.
+    fn read<R>(&self, unused: R, read: impl FnOnce(&dyn Views<T>) -> R) -> R {
+        let views = self.is_used().then(|| self.views.lock());
+        views.as_ref().and_then(|views| views.as_deref()).map_or(unused, read)
     }
 
     /// Whether one more task of the view could be taken if `max_size` workers might run. If not, a
     /// raised number would only bring permits, for tasks that stay queued.
     pub(crate) fn may_start_another(&self, id: ViewId) -> bool {
-        self.read(true, |state| {
-            let has_shared = state.shared_left(state.max_size) > 0;
-            state.views.get(id.0).is_some_and(|view| view.may_start(has_shared))
-        })
+        self.read(true, |views| views.may_start_another(id))
     }
 
     /// How many items are queued, of one view or of all. Those of the default view do not count,
     /// but for those that were put back.
     pub(crate) fn len(&self, id: Option<ViewId>) -> usize {
-        let state = self.state.lock();
-        match id {
-            Some(id) => state.views.get(id.0).map_or(0, ViewState::len),
-            None => state.busy.iter().map(|id| state.view(*id).len()).sum(),
-        }
+        self.read(0, |views| views.len(id))
     }
 
     /// Pops all items of the oldest view that has some, for an immediate shutdown: the new tasks
     /// first.
     pub(crate) fn pop_all_of_oldest(&self) -> Option<impl Iterator<Item = T> + use<T>> {
         // The gate may stay shut until the next section sets it.
-        let mut state = self.state.lock();
-        let oldest = *state.busy.first()?;
-        state.busy.remove(0);
-        let [woken, new] = mem::take(&mut state.view_mut(oldest).queues);
+        let [woken, new] = self.views.lock().as_mut()?.pop_all_of_oldest()?;
         Some(new.into_iter().chain(woken))
     }
 }
@@ -783,7 +899,9 @@ mod tests {
     use std::iter;
     use std::time::Duration;
 
-    use super::{DEFAULT_VIEW, Gate, Place, Policy, Priority, Sizes, Terms, ViewId, ViewState};
+    use super::{
+        DEFAULT_VIEW, Gate, Place, Policy, PolicyState, Priority, Sizes, Terms, ViewId, ViewState,
+    };
 
     const WORKERS: usize = 4;
 
@@ -809,6 +927,12 @@ mod tests {
         Sizes::new(0, WORKERS, Duration::ZERO)
     }
 
+    fn used<T: Send + 'static>(sizes: &Sizes) -> Policy<T> {
+        let policy = Policy::new();
+        policy.begin_use(sizes);
+        policy
+    }
+
     impl Seen {
         fn pop(&mut self, (number, is_new, index): Item) {
             let popped = &mut self.popped[usize::from(is_new)];
@@ -825,8 +949,7 @@ mod tests {
     #[test]
     fn stale_items_are_no_paused_ones() {
         let sizes = sizes();
-        let policy = Policy::<Item>::new(&sizes);
-        policy.begin_use();
+        let policy = used::<Item>(&sizes);
         let terms = Terms { is_paused: true, ..Terms::default() };
         assert!(policy.change(&sizes, DEFAULT_VIEW, |old| *old = terms).is_ok());
         policy.push(DEFAULT_VIEW, (DEFAULT_VIEW.0, false, 0), false);
@@ -846,8 +969,7 @@ mod tests {
     fn items_of_each_view_come_out_once_and_in_order() {
         for _ in 0..200 {
             let sizes = if fastrand::bool() { sizes() } else { sizes().measured(1) };
-            let policy = Policy::<Item>::new(&sizes);
-            policy.begin_use();
+            let policy = used::<Item>(&sizes);
             let mut views: HashMap<u64, Seen> = HashMap::new();
             let mut held: Vec<Option<Place>> = vec![None; WORKERS];
             // A future of the default view.
@@ -923,7 +1045,9 @@ mod tests {
 
     /// The sums are those of the views, and one worker at most has the place for ready futures.
     fn check_places(policy: &Policy<Item>, held: &[Option<Place>]) {
-        let state = policy.state.lock();
+        let mut locked = policy.views.lock();
+        let state: &mut PolicyState<Item> =
+            locked.as_mut().unwrap().as_any().downcast_mut().unwrap();
         let sum = |part: fn(&ViewState<Item>) -> usize| {
             state.views.iter().map(|(_, view)| part(view)).sum()
         };
@@ -936,7 +1060,9 @@ mod tests {
 
     /// No place was taken from the reserve of another view, and none beyond its view's limit.
     fn check_taken(policy: &Policy<Item>, place: Place) {
-        let state = policy.state.lock();
+        let mut locked = policy.views.lock();
+        let state: &mut PolicyState<Item> =
+            locked.as_mut().unwrap().as_any().downcast_mut().unwrap();
         let view = state.views.get(place.view.0).unwrap();
         assert!(view.places <= view.terms.limit && !view.terms.is_paused);
         if view.places > view.terms.reserve {
@@ -949,7 +1075,9 @@ mod tests {
     /// Whether a worker may take something: by a place of a reserve, one of the shared capacity,
     /// or that for ready futures.
     fn has_eligible(policy: &Policy<Item>, views: &HashMap<u64, Seen>, has_injected: bool) -> bool {
-        let state = policy.state.lock();
+        let mut locked = policy.views.lock();
+        let state: &mut PolicyState<Item> =
+            locked.as_mut().unwrap().as_any().downcast_mut().unwrap();
         let beyond = usize::from(state.is_polling);
         let used = state.reserved + state.shared;
         let has_shared = used < WORKERS.min(state.limit + beyond);
@@ -973,7 +1101,7 @@ mod tests {
         Sizes::new(0, MANY, Duration::ZERO)
     }
 
-    fn take<T>(policy: &Policy<T>) -> Option<T> {
+    fn take<T: Send + 'static>(policy: &Policy<T>) -> Option<T> {
         policy.take(None, |_| None, || (0, false), |_| ()).0.map(|(item, _)| item)
     }
 
@@ -984,7 +1112,7 @@ mod tests {
     /// A view that was served at a small weight does not wait for that once it has a large one.
     #[test]
     fn a_new_weight_counts_from_the_next_take_on() {
-        let policy = Policy::new(&many());
+        let policy = used(&many());
         let weighted = |weight| Terms { weight, ..Terms::default() };
         let [small, large] = [1, 50].map(|weight| policy.add(&many(), weighted(weight)).unwrap());
         for _ in 0..100 {
@@ -1003,8 +1131,7 @@ mod tests {
     fn a_poll_beyond_the_limit_takes_no_turn_from_closures() {
         for priority in [Priority::Normal, Priority::Low] {
             let sizes = sizes().measured(1);
-            let policy = Policy::new(&sizes);
-            policy.begin_use();
+            let policy = used(&sizes);
             let [busy, other] = [Priority::Normal, priority].map(|priority| {
                 policy.add(&sizes, Terms { priority, ..Terms::default() }).unwrap()
             });
@@ -1031,7 +1158,7 @@ mod tests {
     /// level.
     #[test]
     fn a_view_of_another_priority_is_in_its_line() {
-        let policy = Policy::new(&many());
+        let policy = used(&many());
         let low = Terms { priority: Priority::Low, ..Terms::default() };
         let [first, other] =
             [low, Terms::default()].map(|terms| policy.add(&many(), terms).unwrap());
@@ -1047,7 +1174,7 @@ mod tests {
     /// At the end of a region, or on a waiting worker.
     #[test]
     fn a_started_task_of_a_paused_view_gets_a_place() {
-        let policy = Policy::<Item>::new(&sizes());
+        let policy = used::<Item>(&sizes());
         let paused = Terms { is_paused: true, ..Terms::default() };
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
@@ -1058,9 +1185,9 @@ mod tests {
     /// It is open only while a worker that ends a task of the default view would take the next one.
     #[test]
     fn the_gate_is_shut_while_the_policy_may_decide_otherwise() {
-        let (policy, sizes) = (Policy::<()>::new(&sizes()), sizes());
+        let (policy, sizes) = (Policy::<()>::new(), sizes());
         assert!(policy.has_gate(Gate::Unused));
-        policy.begin_use();
+        policy.begin_use(&sizes);
         let all = Terms { reserve: 1, limit: 1, ..Terms::default() };
         let id = policy.add(&sizes, all).unwrap();
         let take = |held, default| {
@@ -1099,8 +1226,7 @@ mod tests {
     #[test]
     fn tasks_that_are_being_taken_may_change_places() {
         for is_paused in [true, false] {
-            let (policy, sizes) = (Policy::new(&many()), many());
-            policy.begin_use();
+            let (policy, sizes) = (used(&many()), many());
             let high = Terms { priority: Priority::High, ..Terms::default() };
             let urgent = policy.add(&sizes, high).unwrap();
             let mut injector = VecDeque::from([1, 2]);
@@ -1123,7 +1249,7 @@ mod tests {
     /// The worker of a removed view releases no place of another one.
     #[test]
     fn a_view_that_comes_after_a_removed_one_is_another() {
-        let policy = Policy::<()>::new(&sizes());
+        let policy = used::<()>(&sizes());
         let limited = Terms { limit: 1, ..Terms::default() };
         let removed = policy.add(&sizes(), limited).unwrap();
         policy.push(removed, (), true);
@@ -1140,7 +1266,7 @@ mod tests {
 
     #[test]
     fn of_two_views_with_equal_claims_the_older_one_comes_first() {
-        let policy = Policy::new(&sizes());
+        let policy = used(&sizes());
         let add = || policy.add(&sizes(), Terms::default()).unwrap();
         let (first, older, younger) = (add(), add(), add());
         policy.push(younger, younger.0, true);

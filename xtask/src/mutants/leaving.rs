@@ -138,7 +138,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "            capacity.close(Some(view.id));\n"
         => "            let _ = capacity;\n", Model("views::close_of_a_view_versus_a_full_queue");
     "race 15: max_size is changed without a look at the reserves", "src/views/policy.rs",
-        "sizes.change(change, state.reserved)"
+        "sizes.change(change, reserved)"
         => "sizes.change(change, 0)", Model("views::resize_versus_a_reserve");
     "race 42: the last worker does not recheck the keeper", "src/sched/retire.rs",
         "                self.keeper.recheck();\n"

@@ -17,7 +17,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "measured: a task of a view that may not run asks for no measurement", "src/submit/mod.rs",
         "                shared.ask_to_measure();\n" => "", Test("growth", "a_task_of_a_view_gets");
     "measured: tasks of a view that could run with more workers are no work", "src/views/policy.rs",
-        "state.eligible(state.max_size, queued)" => "state.eligible(state.limit(), queued)",
+        "self.eligible(self.max_size, queued)" => "self.eligible(self.limit(), queued)",
         Test("growth", "a_view_gets_workers");
     "measured: the permits of a bounded queue are those of max_size", "src/flight/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");
@@ -54,7 +54,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "sizes.set_number(sizes.number(), reserved)" => "sizes.set_number(sizes.limit(), reserved)",
         Test("growth", "a_reserve_comes_on_top");
     "measured: no more than the limit run beside a reserved place", "src/views/policy.rs",
-        "            _ => state.max_size,\n" => "            _ => 0,\n",
+        "            _ => self.max_size,\n" => "            _ => 0,\n",
         Model("measured::a_reserved_place"), Test("growth", "a_reserved_worker_runs_beside");
     "measured: workers with reserved places count in the number", "src/sizing/measured.rs",
         "self.policy.set_number(&self.sizes, next.saturating_sub(reserved))" => "self.policy.set_number(&self.sizes, next)",

@@ -14,8 +14,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "limit.saturating_sub(self.reserved + self.shared)"
         => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
     "race 7: a place that is free is not given to a returning worker", "src/views/policy.rs",
-        "        self.admit_returning();\n    }\n\n    fn try_acquire"
-        => "    }\n\n    fn try_acquire", Model("views::a_worker_of_a_limited_view");
+        "        self.admit_returning();\n    }\n\n    fn exchange"
+        => "    }\n\n    fn exchange", Model("views::a_worker_of_a_limited_view");
     "limit: a returning worker does not wait for a place", "src/sched/place.rs",
         "            self.policy.wait(&wait);\n        }\n    }\n"
         => "            drop(wait);\n        }\n    }\n", Model("views::a_worker_of_a_limited_view");
@@ -80,17 +80,17 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "                if !passes || !self.may_pass() {"
         => "                if !passes || (next.is_none() && !self.may_pass()) {", Model("views::a_kept_place_versus_the_first_task");
     "gate: open beside a view's task", "src/views/policy.rs",
-        "!self.awaited.is_empty() || has_work() =>"
-        => "!self.awaited.is_empty() || (false && has_work()) =>", Model("views::a_kept_place_versus_the_first_task");
+        "!self.awaited.is_empty() || has_work();"
+        => "!self.awaited.is_empty() || (false && has_work());", Model("views::a_kept_place_versus_the_first_task");
     "gate: open although its view is paused", "src/views/policy.rs",
-        "_ if is_over || is_paused"
-        => "_ if is_over || (false && is_paused)", Unit("policy::tests::the_gate_is_shut");
+        "= is_over || is_paused"
+        => "= is_over || (false && is_paused)", Unit("policy::tests::the_gate_is_shut");
     "gate: a worker sees a resume without what preceded it", "src/views/policy.rs",
         "self.gate.store(gate as usize, Ordering::Release);"
         => "self.gate.store(gate as usize, Ordering::Relaxed);", Model("views::a_kept_place_versus_a_pause");
     "gate: open although others occupy a reserve", "src/views/policy.rs",
-        "_ if is_over || is_paused"
-        => "_ if (false && is_over) || is_paused", Unit("policy::tests::the_gate_is_shut");
+        "= is_over || is_paused"
+        => "= (false && is_over) || is_paused", Unit("policy::tests::the_gate_is_shut");
     "gate: open while a worker waits for a place", "src/views/policy.rs",
         "|| !self.awaited.is_empty() ||"
         => "|| (false && self.awaited.is_empty()) ||", Unit("policy::tests::the_gate_is_shut");
@@ -141,7 +141,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "extra: a poll takes a place from closures", "src/views/policy.rs",
         "self.max_size.min(self.limit + usize::from(self.is_polling))" => "self.limit", Model("extra::a_poll_beside_a_view_that_waits");
     "extra: a worker rests for the poll of another one in a pool with views", "src/views/policy.rs",
-        "0 => usize::from(state.is_polling)," => "0 => 0,", Model("extra::a_poll_beside_a_view_that_waits");
+        "0 => usize::from(self.is_polling)," => "0 => 0,", Model("extra::a_poll_beside_a_view_that_waits");
     "extra: the future of a view notifies no worker", "src/views/policy.rs",
         " || has_futures_place && view.may_poll(false)" => " || false && has_futures_place",
         Unit("measured::tests::a_future_of_a_view_notifies");
