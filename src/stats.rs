@@ -66,7 +66,8 @@ pub struct Stats {
     pub allowed: usize,
     /// Under [`Growth::Measured`](crate::Growth::Measured), workers that sleep in their tasks,
     /// outside of blocking regions: in a lock, a read, a channel or a sleep. As measured last, a
-    /// few milliseconds ago; 0 while no task is queued, since nothing is measured then.
+    /// few milliseconds ago. 0 while nothing is measured: while no task is queued, or if `max_size`
+    /// is no larger than the number of workers that the pool wants awake.
     pub asleep: usize,
     /// Of those `asleep`, the ones that wait for another thread: in a lock, a channel or a
     /// condition variable. Only Linux and Android tell.

@@ -127,7 +127,8 @@ impl Shared {
         }
     }
 
-    fn measure_after(&self, pause: Duration) {
+    /// Asks for a measurement, unless the number may not change. Returns whether it may.
+    fn measure_after(&self, pause: Duration) -> bool {
         let (core_size, max_size) = self.sizes.both();
         let may_change = self.sizes.wanted_awake().max(core_size) < max_size;
         if may_change && !self.sizing.is_asked.swap(true, Ordering::Relaxed) {
@@ -135,6 +136,7 @@ impl Shared {
             let earliest = *self.sizing.earliest.lock();
             self.keeper.ask(KeeperJob::Growth, cmp::max(at, earliest).expect("one is set"));
         }
+        may_change
     }
 
     /// Whether a task is queued that a worker could take if `max_size` might run, or a submitter of
@@ -196,9 +198,11 @@ impl Shared {
         // if tasks are queued or submitters wait.
         self.grant_permits();
         self.look_as(Notifier::KeeperLook);
-        // The next one forgets those that slept, if nothing is queued by then.
-        if is_undecided || asleep.all > 0 {
-            self.measure_after(PAUSE);
+        // The next one forgets those that slept, if nothing is queued by then. `max_size` may have
+        // been lowered: then there is none.
+        let is_next_asked = (is_undecided || asleep.all > 0) && self.measure_after(PAUSE);
+        if !is_next_asked {
+            *self.sizing.asleep.lock() = Asleep::default();
         }
         // The helper calls the subscriber.
         if next != limit {

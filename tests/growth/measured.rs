@@ -400,6 +400,32 @@ fn what_slept_is_forgotten_once_nothing_is_queued() {
     finish(pool);
 }
 
+/// Nothing is measured any more: no more workers may run than are wanted awake.
+#[test]
+fn what_slept_is_forgotten_once_the_number_may_not_change() {
+    let _alone = alone();
+    if !TELLS {
+        return;
+    }
+    let pool = measured(2).build();
+    let gate = Gate::new();
+    for _ in 0..200 {
+        let gate = Arc::clone(&gate);
+        pool.execute(move || gate.pass());
+    }
+    wait_until("some sleep", || pool.stats().asleep > 2);
+    pool.set_max_size(2).unwrap();
+    wait_until("that is forgotten", || pool.stats().asleep == 0);
+    gate.open();
+    assert!(pool.join_timeout(LIMIT));
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    pool.execute(move || while !stopped.load(Ordering::Relaxed) {});
+    wait_until("one computes", || (pool.stats().awake, pool.stats().asleep) == (1, 0));
+    stop.store(true, Ordering::Relaxed);
+    finish(pool);
+}
+
 #[test]
 fn a_region_needs_no_measurement() {
     let _alone = alone();

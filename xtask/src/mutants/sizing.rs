@@ -21,6 +21,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         Test("growth", "a_view_gets_workers");
     "measured: the permits of a bounded queue are those of max_size", "src/flight/capacity.rs",
         ".saturating_add(sizes.limit())" => ".saturating_add(sizes.max())", Test("growth", "a_bounded_queue_holds");
+    "measured: what slept is known for ever once the number may not change", "src/sizing/measured.rs",
+        "        if !is_next_asked {\n" => "        if !is_next_asked && false {\n", Test("growth", "what_slept_is_forgotten_once_the_number");
     "measured: a submitter that waits asks for no measurement", "src/submit/mod.rs",
         "        shared.ask_if_all_run(shared.counts.load());\n" => "",
         Test("growth", "a_submitter_that_comes_late");
