@@ -107,16 +107,18 @@ impl ToPoll {
         let mut wait_until = |handles: &mut _, deadline| {
             wait_for(pin!(poll_fn(|context| self.poll(handles, context))), deadline, dependency)
         };
-        // Looks, and does not wait.
-        if let Some(result) = wait_until(handles, Some(Instant::now())) {
-            return Some(result);
+        if identity().is_some() {
+            // Looks, and does not wait.
+            if let Some(result) = wait_until(handles, Some(Instant::now())) {
+                return Some(result);
+            }
+            // Law 10: a worker runs the oldest task that is not started. The poll below finds which
+            // handle has its result.
+            let run = |(_, handle): (_, &mut JoinHandle<T>)| {
+                has_passed(deadline) || handle.run_if_unstarted()
+            };
+            let _ = handles.iter_mut().any(run);
         }
-        // Law 10: a worker runs the oldest task that is not started. The poll below finds which
-        // handle has its result.
-        let run = |(_, handle): (_, &mut JoinHandle<T>)| {
-            has_passed(deadline) || handle.run_if_unstarted()
-        };
-        let _ = identity().is_some() && handles.iter_mut().any(run);
         wait_until(handles, deadline)
     }
 }
