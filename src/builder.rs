@@ -33,7 +33,7 @@ const DEFAULT_MAX: usize = 512;
 /// |---|---|
 /// | [`name`](Self::name) | `elasti-1`, `elasti-2`, ... |
 /// | [`core_size`](Self::core_size) | [the number of CPUs](#the-number-of-cpus), but not more than `max_size` or the `n` of [`Growth::measured(n)`](Growth::measured) |
-/// | [`max_size`](Self::max_size) | 512 under [`Growth::Measured`], else twice `core_size`; at least 1 |
+/// | [`max_size`](Self::max_size) | 512 under [`Growth::Measured`], or `core_size` if that is larger; else twice `core_size`; at least 1 |
 /// | [`max_blocked`](Self::max_blocked) | 512 |
 /// | [`keep_alive`](Self::keep_alive) | 60 seconds |
 /// | [`growth`](Self::growth) | [`Growth::Measured`] if neither size is set, else [`Growth::Eager`] |
@@ -201,8 +201,10 @@ impl Builder {
     /// [deadlines](crate::TaskGroup::deadline), and looks for stalls in a pool with a
     /// [`stall_report`](Self::stall_report). A second one, the helper, starts with
     /// the first user code that belongs to no task: a waker of [`ready`](ThreadPool::ready),
-    /// [`quiet`](ThreadPool::quiet) or [`terminated`](ThreadPool::terminated), a group's
-    /// [deadline](crate::TaskGroup::deadline) that passes, or a stall report.
+    /// [`quiet`](ThreadPool::quiet), [`running_ended`](ThreadPool::running_ended) or
+    /// [`terminated`](ThreadPool::terminated), a group's [deadline](crate::TaskGroup::deadline) that
+    /// passes, a stall report, or with the feature `tracing` an event of the keeper, such as each
+    /// change of the number under [`Growth::Measured`].
     ///
     /// ```
     /// use std::time::Duration;

@@ -247,8 +247,9 @@ impl ThreadPool {
     /// thread that wakes it.
     ///
     /// # Panics
-    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook
-    /// call `shutdown_join`. Also if an executor first polls it inside of a wake, on a thread of
+    /// If one of the pool's own tasks or hooks awaits it: it would wait for itself. In a stop hook,
+    /// and in the destructor of a worker's thread-local, where a panic aborts the process, call
+    /// `shutdown_join`. Also if an executor first polls it inside of a wake, on a thread of
     /// the pool.
     ///
     /// ```

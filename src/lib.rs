@@ -140,7 +140,9 @@
 //!    wakes it, no CPU, the tasks behind its own start late, although other workers are idle. (A
 //!    future woken during its own poll waits for the end of that poll; one that the poll of another
 //!    future has woken may wait for the end of that poll for a moment; and any future may wait while
-//!    the worker beyond the number polls another one, and that poll computes. A task of a [`View`]
+//!    the worker beyond the number polls another one, and that poll computes. While a worker is in
+//!    its [start hook](Builder::on_worker_start), [`Growth::Stalled`] starts no other, and
+//!    [`Growth::Measured`] none beyond the number. A task of a [`View`]
 //!    waits while the view's limit, or the reserve of another view, leaves no worker to it. A
 //!    [paused](ThreadPool::pause) task waits until it is resumed.)
 //! 2. **Settled.** Every handle resolves: to the value, to the panic's payload, to "cancelled" or,
