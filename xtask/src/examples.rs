@@ -154,9 +154,31 @@ fn check(item: &Value, path: &str, found: &mut Found) {
     for alias in attributes.filter(|attribute| attribute.contains("alias")) {
         found.aliases.insert((alias.to_owned(), path.to_owned()));
     }
-    if !item["docs"].as_str().is_some_and(|docs| docs.contains("```")) {
+    if !item["docs"].as_str().is_some_and(has_example) {
         let span = &item["span"];
         let place = format!("{}:{}", span["filename"].as_str().unwrap_or("?"), span["begin"][0]);
         found.without_example.push(format!("{path} ({place})"));
+    }
+}
+
+/// Whether a block of these docs is Rust: blocks of text, settings and commands are no examples.
+fn has_example(docs: &str) -> bool {
+    let fences = docs.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
+    let kinds = ["rust", "no_run", "should_panic", "compile_fail", "edition"];
+    let is_rust = |name: &str| name.is_empty() || kinds.iter().any(|kind| name.starts_with(kind));
+    // Every second one ends a block.
+    fences.step_by(2).any(is_rust)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_example;
+
+    #[test]
+    fn a_block_of_text_is_no_example() {
+        assert!(has_example("A.\n\n```\nf();\n```\n") && has_example("```rust\nf();\n```"));
+        assert!(has_example("```text\na\n```\n```no_run\nf();\n```"));
+        assert!(!has_example("A ``` b") && !has_example("```text\na\n```\n") && !has_example("A."));
+        assert!(!has_example("```ignore\nf();\n```\n"));
     }
 }

@@ -16,7 +16,7 @@ mod weight;
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use tree::Tree;
 
@@ -95,6 +95,10 @@ fn run_models(names: &[String], target: &str, kind: Tree, flags: &str) -> bool {
     let target = root.join(target);
     let copy = target.join("tree");
     tree::copy_sources(&root, &copy, kind);
+    if let Some(name) = unknown_model(names, models_command(&copy, &target, flags)) {
+        eprintln!("no model is called {name:?}");
+        return false;
+    }
     let mut command = models_command(&copy, &target, flags);
     if names.is_empty() {
         command.arg("models::");
@@ -102,4 +106,19 @@ fn run_models(names: &[String], target: &str, kind: Tree, flags: &str) -> bool {
     // Each model prints how much it has explored, in which time.
     let status = command.args(names).arg("--nocapture").status();
     status.expect("cargo can be started").success()
+}
+
+/// Returns a name that no model has: nothing would run for it, and that would look like success.
+/// `None` also if the models do not compile.
+fn unknown_model(names: &[String], mut command: Command) -> Option<&String> {
+    if names.is_empty() {
+        return None;
+    }
+    let listed = command.arg("--list").stderr(Stdio::inherit()).output();
+    let listed = listed.expect("cargo can be started");
+    let tests = String::from_utf8_lossy(&listed.stdout);
+    let is_known = |name: &str| {
+        tests.lines().filter_map(|line| line.strip_suffix(": test")).any(|test| test.contains(name))
+    };
+    names.iter().find(|name| listed.status.success() && !is_known(name))
 }

@@ -21,6 +21,8 @@ const TEST_LIMIT: Duration = Duration::from_secs(60);
 
 /// Whatever its test: a mutant that does not build shows nothing.
 const NO_BUILD: &str = "it does not build";
+/// The argument for a look at the texts alone.
+const TEXTS: &str = "--texts";
 
 /// Who must notice.
 pub(crate) enum By {
@@ -94,7 +96,7 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     let (tree, models) = (work.join("tree"), work.join("models-tree"));
     copy_sources(&root, &tree, Tree::Complete);
     copy_sources(&root, &models, Tree::ForModels);
-    // All of them, whatever is wanted: the code may have changed under one. With `--texts`, which no
+    // All of them, whatever is wanted: the code may have changed under one. With `TEXTS`, which no
     // title contains, no more is done.
     for mutant in all() {
         let source = fs::read_to_string(tree.join(mutant.file)).expect("the mutant's file exists");
@@ -104,6 +106,12 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     let titles = all().map(|mutant| mutant.title).collect();
     let missing = protocol::missing(&tree, &titles);
     assert!(missing.is_empty(), "protocol.md names what does not exist:\n{}", missing.join("\n"));
+    // Otherwise nothing would run for it, and that would look like success.
+    let unknown = |text: &&String| *text != TEXTS && !all().any(|it| it.title.contains(*text));
+    if let Some(text) = wanted.iter().find(unknown) {
+        eprintln!("no mutant's title contains {text:?}");
+        return false;
+    }
     let chosen = all().filter(|mutant| {
         wanted.is_empty() || wanted.iter().any(|text| mutant.title.contains(text))
     });

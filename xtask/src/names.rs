@@ -1,7 +1,7 @@
 //! Checks that a name means one thing: a type is defined once, `Type::name` in a comment exists,
 //! and so do the test that judges a mutant, and the functions in the walks of `CONTRIBUTING.md`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::mutants::{self, By};
@@ -27,10 +27,10 @@ pub(crate) fn run() -> bool {
 /// The types that two files define, or one file twice. Those of functions and tests are left out,
 /// and the stand-ins of models.
 fn twice(sources: &[Source]) -> Vec<String> {
-    let mut places: BTreeMap<&str, BTreeSet<&Path>> = BTreeMap::new();
+    let mut places: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !is_test(source)) {
         for name in types(&source.text) {
-            places.entry(name).or_default().insert(&source.path);
+            places.entry(name).or_default().push(&source.path);
         }
     }
     let several = places.into_iter().filter(|(_, paths)| paths.len() > 1);
@@ -86,4 +86,20 @@ fn has_test(source: &Source, name: &str) -> bool {
     let part = name.rsplit("::").find(|part| !part.is_empty()).unwrap_or_default();
     let is_of_module = source.path.with_extension("").iter().any(|folder| folder == part);
     is_of_module || source.text.lines().any(|line| line.contains("fn ") && line.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::twice;
+    use crate::sources::Source;
+
+    #[test]
+    fn a_type_that_one_file_defines_twice_is_a_fault() {
+        let source = |path: &str, text: &str| Source { path: path.into(), text: text.into() };
+        let once = "struct A;\nfn f() {\n    struct B;\n}\npub(crate) enum B {}\n";
+        assert_eq!(twice(&[source("a.rs", once)]).len(), 0);
+        let again = "#[cfg(x)]\nstruct A;\n#[cfg(not(x))]\nstruct A(u8);\n";
+        assert_eq!(twice(&[source("a.rs", again)]).len(), 1);
+        assert_eq!(twice(&[source("a.rs", once), source("b.rs", again)]).len(), 1);
+    }
 }

@@ -48,6 +48,9 @@ pub(crate) fn missing(root: &Path, mutants: &HashSet<&str>) -> Vec<String> {
             lacks("no comment in the code names it");
         }
         check_code(root, quoted(code).collect(), &mut lacks);
+        if quoted(models).next().is_none() && !models.starts_with("none: ") {
+            lacks("no model, and no reason");
+        }
         for name in quoted(models) {
             let (module, function) = name.rsplit_once("::").unwrap_or(("mod", name));
             let path = root.join(format!("src/models/{}.rs", module.replace("::", "/")));

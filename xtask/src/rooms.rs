@@ -174,7 +174,8 @@ fn extensions(files: &[Code]) -> Vec<String> {
                 None => head.trim_start(),
             };
             let line = head.lines().next().unwrap_or("");
-            let owner = head.split(|c| !is_name(c)).next().unwrap_or("");
+            let path = head.split(|c| !is_name(c) && c != ':').next().unwrap_or("");
+            let owner = path.rsplit(':').next().unwrap_or(path);
             let is_foreign = homes.get(owner).is_some_and(|home| *home != room(&file.path));
             if is_foreign && !line.contains(" for ") && !unused.remove(&(name, owner)) {
                 let is_known = EXTENSIONS.iter().any(|(by, what, _)| (*by, *what) == (name, owner));
@@ -318,5 +319,25 @@ fn circle(above: &BTreeMap<&str, BTreeSet<String>>) -> Option<Vec<String>> {
             return Some(walk.split_off(begin));
         }
         walk.push(next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, extensions};
+
+    #[test]
+    fn methods_outside_of_the_room_of_their_type_are_a_fault() {
+        let is_fault = |text: &str| {
+            let file = |path: &str, text: &str| Code { path: path.into(), text: text.into() };
+            let files = [file("queue/ring.rs", "pub(crate) struct Ring;"), file("wait/x.rs", text)];
+            extensions(&files).iter().any(|fault| fault.contains("Ring has methods"))
+        };
+        for head in
+            ["impl Ring", "impl<T> Ring<T>", "impl crate::queue::Ring", "impl<T> queue::Ring<T>"]
+        {
+            assert!(is_fault(&format!("use crate::queue;\n{head} {{\n    fn f(&self) {{}}\n}}\n")));
+        }
+        assert!(!is_fault("\nimpl Own for Ring {}\n") && !is_fault("\nimpl Own {}\n"));
     }
 }
