@@ -512,7 +512,15 @@ fn spawn_registered(pool: &ThreadPool, registry: &Registry, drops: &Drops) {
     let group = pool.group::<()>();
     assert!(group.spawn(async_ok(registered())).is_ok());
     drop(pool.spawn_await(registered()));
-    wait_until("all are pending", || pool.stats().pending == 5);
+    wait_until_pending(pool, registry, 5);
+}
+
+/// Waits until so many futures have registered their wakers, and are pending. A future may count as
+/// pending for a moment before its poll.
+fn wait_until_pending(pool: &ThreadPool, registry: &Registry, count: usize) {
+    wait_until("all are pending", || {
+        registry.lock().unwrap().len() == count && pool.stats().pending == count
+    });
 }
 
 async fn async_ok(future: impl Future<Output = ()>) -> Result<(), ()> {
@@ -555,7 +563,7 @@ fn futures_are_woken_under_a_lock_that_they_take() {
         let (registry, drops) = (Registry::default(), Drops::default());
         let handles: Vec<_> =
             (0..10).map(|_| pool.spawn_await(registered(&registry, &drops))).collect();
-        wait_until("all are pending", || pool.stats().pending == 10);
+        wait_until_pending(&pool, &registry, 10);
         if is_cancelled {
             handles[..5].iter().for_each(JoinHandle::cancel);
         } else {

@@ -133,7 +133,9 @@ fn shutdown_now_cancels_woken_futures() {
     let drops = Drops::default();
     let (handles, triggers): (Vec<_>, Vec<_>) =
         (0..5).map(|_| spawn_triggered(&pool, &drops)).unzip();
-    wait_until("all are pending", || pool.stats().pending == 5);
+    wait_until("all are pending", || {
+        triggers.iter().all(|trigger| trigger.polls() == 1) && pool.stats().pending == 5
+    });
     let gate = block(&pool);
     triggers.iter().for_each(Trigger::fire);
     assert_eq!(pool.stats().queued, 5);
@@ -154,7 +156,9 @@ fn a_second_shutdown_now_polls_no_woken_future() {
     let drops = Drops::default();
     let (handles, triggers): (Vec<_>, Vec<_>) =
         (0..5).map(|_| spawn_triggered(&pool, &drops)).unzip();
-    wait_until("all are pending", || pool.stats().pending == 5);
+    wait_until("all are pending", || {
+        triggers.iter().all(|trigger| trigger.polls() == 1) && pool.stats().pending == 5
+    });
     let gate = block(&pool);
     triggers.iter().for_each(Trigger::fire);
     let both = Barrier::new(2);
