@@ -410,8 +410,10 @@ impl Builder {
     /// the group's first failure, and [`wait_all`](crate::TaskGroup::wait_all) returns each. The
     /// function receives the others.
     ///
-    /// The thread that panicked calls it, while the task still counts as running. A panic of the
-    /// function itself is contained.
+    /// The thread that panicked calls it, while the task still counts as running. The panics of a
+    /// group, and one whose [`ScopedJoinHandle`](crate::ScopedJoinHandle) is dropped, come later:
+    /// from the thread that waits for the group, or drops the last of it or the handle. A panic of
+    /// the function itself is contained.
     ///
     /// ```
     /// use std::sync::mpsc;

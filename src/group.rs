@@ -201,7 +201,9 @@ impl<E: Send + 'static> TaskGroup<E> {
     }
 
     /// Keeps the group going when a task fails, instead of cancelling it. All tasks run, and
-    /// [`wait_all`](Self::wait_all) returns every error.
+    /// [`wait_all`](Self::wait_all) returns every error. Until a wait takes them, the group keeps
+    /// them. A group that only limits how many tasks there are needs this too: without it the panic
+    /// of one task, also of one with a handle, cancels the others.
     ///
     /// ```
     /// let pool = elastipool::ThreadPool::default();

@@ -246,14 +246,16 @@
 //!   worker that has left, which later workers use again, and at most 2 KiB for each future that is
 //!   still pending. Until no future is pending, it also keeps one byte for each future that was
 //!   pending at the peak. A handle or waker of a task that has ended keeps the task's memory, at
-//!   most 2 KiB, but nothing that the task has captured. So does the queue with a cancelled task,
-//!   until a worker comes to its entry. Nothing bounds how many such entries there are, not even a
-//!   bounded queue, whose permits they do not hold: a program that submits and cancels tasks again
-//!   and again while all workers are busy keeps one for each. (In a group the next tasks use them.)
-//!   A [`Handler`], a group or a waker keeps the pool's state after its end, without the memory of
-//!   its queues: some 10 KiB, and 1.7 KiB for each worker that it had at the peak. A thread that
-//!   opens scopes keeps the lists of up to four of them, at most 5 KiB each, and one more for each
-//!   scope that it had open at a time while entries of their tasks are queued.
+//!   most 2 KiB, but nothing that the task has captured. So does the queue with a task that was
+//!   cancelled, or that a waiting worker has run itself, until a worker comes to its entry. Nothing
+//!   bounds how many such entries there are, not even a bounded queue, whose permits they do not
+//!   hold: a program that submits and cancels tasks again and again while all workers are busy keeps
+//!   one for each, and so does a task that always has some handles and waits for the oldest of them.
+//!   (In a group the next tasks use them.) A [`Handler`], a group or a waker keeps the pool's state
+//!   after its end, without the memory of its queues: some 10 KiB, and 1.7 KiB for each worker that
+//!   it had at the peak. A thread that opens scopes keeps the lists of up to four of them, at most 5
+//!   KiB each, and one more for each scope that it had open at a time while entries of their tasks
+//!   are queued.
 //!
 //! # What it is not for
 //! - Data parallelism over slices and iterators: use [rayon](https://docs.rs/rayon), which splits

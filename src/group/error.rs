@@ -44,9 +44,10 @@ pub enum GroupError<E> {
     /// [deadline](crate::TaskGroup::deadline) has passed ([`JoinError::is_expired`]), or this wait
     /// has no error of a task to return ([`JoinError::is_cancelled`]).
     ///
-    /// The latter happens in four cases: the group was [cancelled](crate::TaskGroup::cancel), one
-    /// of its tasks was dropped before its end, another wait received the errors, or the caller is
-    /// an [unwinding task of the group](crate::TaskGroup::wait).
+    /// The latter happens in five cases: the group was [cancelled](crate::TaskGroup::cancel), one
+    /// of its tasks was dropped before its end, the panic of one has gone to its handle, another
+    /// wait received the errors, or the caller is an [unwinding task of the
+    /// group](crate::TaskGroup::wait).
     Join(JoinError),
 }
 
