@@ -27,7 +27,7 @@ use crate::sched::OwnedRoute;
 use crate::sched::{Origin, Route, TaskRoute};
 use crate::submit::Accepted;
 use crate::sync::unwind::{Payload, discard};
-use crate::task::{AnyGroup, Closure, Expiry, Job, Promise, Receiver, Run};
+use crate::task::{AnyGroup, Closure, Expiry, Job, Promise, Receiver, Run, TaskId};
 use crate::wait::{Call, FutureTask, block_on};
 
 /// A handle to the result of a task. Returned by [`evaluate`](crate::ThreadPool::evaluate),
@@ -215,9 +215,9 @@ impl<T> JoinHandle<T> {
     }
 
     /// The task may wait for a slot of this group: a canceller takes it out of the line.
-    pub(crate) fn set_line(&mut self, group: &Arc<impl AnyGroup + 'static>) {
+    pub(crate) fn set_line(&mut self, group: &Arc<impl AnyGroup + 'static>, id: Option<TaskId>) {
         let line = Arc::downgrade(group);
-        self.origin.set_line(line);
+        self.origin.set_line(line, id);
     }
 
     /// Drops a task that the pool did not accept, and makes its handle. In a box: it may be large,

@@ -111,6 +111,37 @@ fn tasks_that_ran_on_their_waiters() {
     assert_eq!((pool.stats().completed, view.stats().completed), (7 * TASKS + 3, 3 * TASKS + 1));
 }
 
+/// A worker waits for tasks of a group by their handles, and cancels others.
+fn tasks_of_a_group_that_ran_on_their_waiters() {
+    const TASKS: usize = 10_000;
+
+    let pool = ThreadPool::new(1, 1, Duration::from_secs(3600));
+    let view = pool.view().build();
+    for own in [pool.clone(), (*view).clone()] {
+        let inner = own.clone();
+        let outer = own.evaluate(move || {
+            let group = inner.group::<()>();
+            // Nothing takes it before this task has ended.
+            inner.execute(|| ());
+            let before = live();
+            for _ in 0..TASKS {
+                let [first, second, third] = [(); 3].map(|()| group.evaluate(|| ()));
+                first.await_complete();
+                third.cancel();
+                second.await_complete();
+            }
+            assert!(live() < before + 64 * 1024, "{} bytes more", live() - before);
+            assert_eq!(inner.queued_count(), 1);
+        });
+        outer.await_complete();
+        pool.join();
+        let stats = own.stats();
+        assert_eq!((stats.queued, stats.in_flight()), (0, 0));
+    }
+    let stats = pool.stats();
+    assert_eq!((stats.completed, stats.cancelled), (4 * TASKS + 4, 2 * TASKS));
+}
+
 /// The only worker is busy, so a thread outside runs all tasks of its scopes. Each inner task
 /// submits to the outer scope.
 fn scopes_inside_scopes_beside_a_busy_worker() {
@@ -301,6 +332,7 @@ fn memory_is_given_back_after_a_burst() {
     workers_that_have_left();
     a_worker_that_left_its_tasks();
     tasks_that_ran_on_their_waiters();
+    tasks_of_a_group_that_ran_on_their_waiters();
     scopes_inside_scopes_beside_a_busy_worker();
     a_view_after_a_burst();
     cancelled_tasks_behind_a_busy_worker();

@@ -438,6 +438,10 @@ impl<E: Send + 'static> AnyGroup for Inner<E> {
             self.route().cancel_all(job.into_iter());
         }
     }
+
+    fn unstarted(&self) -> &UnstartedList {
+        &self.unstarted
+    }
 }
 
 impl<E: Send + 'static> TokenOwner for Inner<E> {

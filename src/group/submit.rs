@@ -13,7 +13,7 @@ use crate::error::{Refusal, Rejected, or_hand_back};
 use crate::join_handle::JoinHandle;
 use crate::sched::wait_for;
 use crate::submit::{Accepted, Patience};
-use crate::task::{Closure, Job, Line, Reporter};
+use crate::task::{Closure, Job, Line, Reporter, TaskId};
 use crate::token::CancellationToken;
 use crate::wait::{Call, FutureTask};
 
@@ -207,24 +207,27 @@ impl<E: Send + 'static> Admitted<'_, E> {
     {
         let own = self.inner.task_route(self.line, is_future);
         let (promise, mut handle) = JoinHandle::new(self.inner.route(), own.expiry());
-        handle.set_line(self.inner);
-        let sink = Member::with_promise(self.inner, self.token.clone(), Some(promise));
+        let inner = self.inner;
+        let sink = Member::with_promise(inner, self.token.clone(), Some(promise));
         let task = FutureTask::task(future, sink, own);
         handle.set_task(&task);
-        self.enqueue(Job::task(task));
+        handle.set_line(inner, self.enqueue(Job::task(task)));
         handle
     }
 
-    /// Enqueues the task's job or, without a slot, puts it in the line for one.
-    fn enqueue(self, job: Job) {
+    /// Enqueues the task's job, and returns its number in the list. Without a slot, puts it in the
+    /// line for one.
+    fn enqueue(self, job: Job) -> Option<TaskId> {
         let Admitted { inner, token, accepted, .. } = self;
         let Some(accepted) = accepted else {
             // Withdrawn: a thread that waits for its handle may not run it, since it has no slot
             // yet.
             let _ = job.withdraw();
-            return inner.update(|state, after| state.defer(job, after));
+            inner.update(|state, after| state.defer(job, after));
+            return None;
         };
         let id = accepted.enqueue_unstarted(&inner.unstarted, job, Reporter::Handle);
         inner.drop_if_late(id, &token);
+        Some(id)
     }
 }

@@ -8,7 +8,7 @@ use crate::flight::InFlight;
 use crate::sched::poll_wait::{PollWait, may_count};
 use crate::sched::shared::Shared;
 use crate::sync::unwind::{contain, discard};
-use crate::task::{AnyGroup, Attachment, DEFAULT_VIEW, Expiry, Line, Submission, ViewId};
+use crate::task::{AnyGroup, Attachment, DEFAULT_VIEW, Expiry, Line, Submission, TaskId, ViewId};
 use crate::thread::PoolId;
 use crate::views::ViewCore;
 
@@ -166,8 +166,8 @@ struct Rare {
     /// `None` for a task that does not expire.
     expiry: Option<Arc<Expiry>>,
     poll_wait: PollWait,
-    /// The group in which the task may wait for a slot.
-    line: Option<Weak<dyn AnyGroup>>,
+    /// The group in which the task may wait for a slot. If it has not, its number in the list.
+    line: Option<(Weak<dyn AnyGroup>, Option<TaskId>)>,
     /// What the drop of the handle does.
     on_drop: Option<Box<dyn Send + Sync>>,
 }
@@ -184,13 +184,15 @@ impl Origin {
         self.rare.as_ref()?.expiry.as_ref()
     }
 
-    /// Returns the group in which the task may wait for a slot, if it is there.
-    pub(crate) fn line(&self) -> Option<Arc<dyn AnyGroup>> {
-        self.rare.as_ref()?.line.as_ref()?.upgrade()
+    /// Returns the group in which the task may wait for a slot, if it is there. If the task had one
+    /// at once, with its number in the list of unstarted tasks.
+    pub(crate) fn line(&self) -> Option<(Arc<dyn AnyGroup>, Option<TaskId>)> {
+        let (line, id) = self.rare.as_ref()?.line.as_ref()?;
+        Some((line.upgrade()?, *id))
     }
 
-    pub(crate) fn set_line(&mut self, line: Weak<dyn AnyGroup>) {
-        self.rare.get_or_insert_default().line = Some(line);
+    pub(crate) fn set_line(&mut self, line: Weak<dyn AnyGroup>, id: Option<TaskId>) {
+        self.rare.get_or_insert_default().line = Some((line, id));
     }
 
     /// What `on_drop` makes is dropped with the handle. Does nothing if that was set before.

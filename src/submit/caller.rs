@@ -34,8 +34,11 @@ pub(crate) fn cancel_task(origin: &Origin, task: Arc<dyn Run>) {
             true
         }
     };
-    if let Some(line) = origin.line().filter(|_| !is_dropped && Route::may_drop_cancelled()) {
-        line.leave(address);
+    match origin.line() {
+        // The next task of the group relies on its entry.
+        Some((group, Some(id))) if is_dropped => drop(group.unstarted().take(id)),
+        Some((group, _)) if !is_dropped && Route::may_drop_cancelled() => group.leave(address),
+        _ => {}
     }
     // Either may be the last reference, and run a user's destructor.
     discard(view);

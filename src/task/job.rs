@@ -12,6 +12,7 @@ use futures_channel::oneshot;
 
 use crate::sync::unwind::{Payload, discard, quietly};
 use crate::task::closure::{Closure, ClosureOr};
+use crate::task::unstarted::UnstartedList;
 
 /// See the [module's documentation](self).
 ///
@@ -309,6 +310,9 @@ pub(crate) trait AnyGroup: Send + Sync {
     /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
     /// address.
     fn leave(&self, task: *const ());
+
+    /// Returns the list of its unstarted tasks.
+    fn unstarted(&self) -> &UnstartedList;
 }
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.

@@ -20,8 +20,8 @@
 //! of the scopes before it, so a thread that opens scopes beside busy workers does not fill the
 //! queue.
 //!
-//! A task of a group may also be claimed through its handle. It then stays in the list, and is
-//! skipped there like a stale entry.
+//! A task of a group may also be cancelled through its handle. Then the canceller takes it off the
+//! list too, unless an entry has come to it before, and is skipped.
 //!
 //! A future of a scope counts as running from its start to its end, also while it waits for a wake:
 //! its receiver ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope
@@ -442,6 +442,14 @@ impl UnstartedList {
         let task = state.tasks.remove(index)?;
         state.surplus += 1;
         Some(task.job)
+    }
+
+    /// Like [`take_one`](Self::take_one), for the task `id`.
+    pub(crate) fn take(&self, id: TaskId) -> Option<Job> {
+        let mut state = self.state.lock();
+        let index = state.tasks.binary_search_by_key(&id, |task| task.id).ok()?;
+        state.surplus += 1;
+        state.tasks.remove(index).map(|task| task.job)
     }
 
     /// Counts a task that has left the list as running.

@@ -28,6 +28,10 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     let Some(worker) = WorkerContext::of_pool(origin.pool).filter(|_| may_nest()) else { return };
     let Ok(view) = origin.view() else { return };
     let route = Route { shared: &worker.shared, view: view.as_ref() };
+    if let Some((group, Some(id))) = origin.line() {
+        // By the list: neither the task nor an entry for it stays behind.
+        return run_awaited_scoped_task(route, group.unstarted(), id);
+    }
     on_top(Some(&worker), route, |claimer| {
         // By its address, which is no other task's while the handle exists: the entry has a
         // reference to the task.
@@ -49,8 +53,8 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     });
 }
 
-/// Runs one task of a scope if it has not been started, and the caller is a worker of its pool, or
-/// a thread outside that runs a task of the pool.
+/// Runs one task of a scope or group if it has not been started, and the caller is a worker of its
+/// pool, or a thread outside that runs a task of the pool.
 pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedList, id: TaskId) {
     if !may_nest() {
         return;

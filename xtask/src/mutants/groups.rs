@@ -207,6 +207,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "deadline: that of a dropped group stays", "src/group/state.rs",
         "        self.route().shared.set_deadline(self.id(), deadline, None);\n"
         => "        let _ = deadline;\n", Unit("due::tests::a_group_that_is_dropped");
+    "surplus: a task of a group that ran on its waiter stays in the list", "src/wait/awaited.rs",
+        "    if let Some((group, Some(id))) = origin.line() {\n"
+        => "    if let Some((group, Some(id))) = origin.line().filter(|_| false) {\n", Test("memory", "memory_is_given_back");
+    "surplus: a task of a group that was cancelled stays in the list", "src/submit/caller.rs",
+        "        Some((group, Some(id))) if is_dropped =>"
+        => "        Some((group, Some(id))) if is_dropped && id.get() == 0 =>", Test("memory", "memory_is_given_back");
     "join set: its drop cancels nothing", "src/join_handle/set.rs",
         "    fn drop(&mut self) {\n        self.cancel_all();\n"
         => "    fn drop(&mut self) {\n", Test("handles", "dropping_it_cancels");
