@@ -280,15 +280,16 @@ impl ThreadPool {
     /// - Running tasks are not interrupted. [`shutdown_join`](Self::shutdown_join) waits for them.
     /// - Spawned futures that were polled before are cancelled. A worker drops them, not the
     ///   caller, which may hold a lock that their destructors take. So they wait until a worker is
-    ///   free or one enters a [blocking region](crate::blocking()). A future that is being polled
-    ///   is dropped at the end of that poll. The handles resolve after that drop.
+    ///   free or one enters a [blocking region](crate::blocking()), and those of a view also until
+    ///   fewer of its tasks run than its [limit](crate::ViewBuilder::limit). A future that is being
+    ///   polled is dropped at the end of that poll. The handles resolve after that drop.
     /// - Spawned futures that were never polled are among the returned tasks.
     /// - Queued tasks of a [`scope`](Self::scope) or a [`group`](Self::group) are dropped, not
     ///   returned. The wait for the scope or group reports it.
     /// - A task that another thread submits at the same time is handed back, returned, or run.
     /// - Tasks of all [views](crate::View) are returned, those of each view in the order of their
-    ///   submission. A task that [expires](crate::ViewBuilder::queue_timeout) does so also after it
-    ///   was handed back.
+    ///   submission; in a pool that measures its spawned futures follow its closures. A task that
+    ///   [expires](crate::ViewBuilder::queue_timeout) does so also after it was handed back.
     ///
     /// ```
     /// use std::time::Duration;
@@ -515,6 +516,10 @@ impl ThreadPool {
     ///   counts while it runs.
     /// - **Without a pause** the call waits for a moment at which nothing runs, which may not come
     ///   while tasks are queued.
+    /// - **A running task that submits** to a [bounded queue](crate::Builder::queue_capacity) full of
+    ///   paused tasks waits until the view is resumed, and this call waits for it. So does a task
+    ///   that waits for a slot of a [group](crate::TaskGroup) whose tasks are paused, or for a future
+    ///   that is. Where tasks do that, call [`join_running_timeout`](Self::join_running_timeout).
     ///
     /// From the first call on, takes cost as much as in a pool [with
     /// views](crate::View#how-tasks-are-chosen).
