@@ -303,8 +303,9 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
-        let ScopeRecord { panic, lost } = run_awaited_tasks(self.route(), &tasks, true, || true)
-            .unwrap_or_else(|| wait(&tasks, self.route()));
+        let ScopeRecord { panic, lost } =
+            run_awaited_tasks(self.route(), &tasks, true, false, || true)
+                .unwrap_or_else(|| wait(&tasks, self.route()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {
@@ -801,7 +802,7 @@ impl<T> ScopedJoinHandle<'_, T> {
                 return wait_for_itself(deadline);
             }
             if !has_passed(deadline) {
-                run_awaited_scoped_task(self.pool.route(), self.tasks, id);
+                run_awaited_scoped_task(self.pool.route(), self.tasks, id, deadline.is_some());
             }
         }
         self.handle.wait(deadline)

@@ -192,7 +192,8 @@ impl<E: Send + 'static> TaskGroup<E> {
                 return Some(errors);
             }
             let depends = || !quiet.is_over() && !has_passed(deadline);
-            run_awaited_tasks(self.inner.route(), &self.inner.unstarted, false, depends);
+            let (route, at_once) = (self.inner.route(), deadline.is_some());
+            run_awaited_tasks(route, &self.inner.unstarted, false, at_once, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())
     }

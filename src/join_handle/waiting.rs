@@ -201,7 +201,7 @@ impl<T> JoinHandle<T> {
             return result;
         }
         if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
-            run_awaited_task(&self.origin, task);
+            run_awaited_task(&self.origin, task, deadline.is_some());
             let result = mailbox.take(self.origin.expiry());
             if result.is_some() {
                 return result;
@@ -214,7 +214,7 @@ impl<T> JoinHandle<T> {
     /// whether the handle has resolved then.
     pub(super) fn run_if_unstarted(&mut self) -> bool {
         if let Some(task) = &self.task {
-            run_awaited_task(&self.origin, task);
+            run_awaited_task(&self.origin, task, true);
         }
         self.is_finished()
     }

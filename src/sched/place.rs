@@ -116,7 +116,7 @@ impl Shared {
     /// counted as blocked, if it was.
     pub(super) fn take_place_back(&self, context: &WorkerContext) {
         let lent = context.place.get().map(|lent| lent.view);
-        if let Some(wait) = lent.and_then(|_| self.policy.exchange(None, lent)) {
+        if let Some(wait) = lent.and_then(|_| self.policy.exchange(None, lent, false)) {
             self.policy.wait(&wait);
         }
     }
@@ -124,9 +124,9 @@ impl Shared {
     /// Exchanges the calling worker's place for one of another view, if there is such a view. Waits
     /// as a blocked worker if there is no place.
     #[inline(never)]
-    fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+    fn exchange_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>, claims: bool) {
         // In the region that it may enter it has none to lend.
-        if let Some(wait) = self.policy.exchange(context.replace_place(None), to) {
+        if let Some(wait) = self.policy.exchange(context.replace_place(None), to, claims) {
             context.change_region(Some(RegionKind::Own));
             self.policy.wait(&wait);
             context.change_region(None);
@@ -137,12 +137,12 @@ impl Shared {
     }
 
     /// Makes the calling worker's place one of the view `to`: at the end of its region if it is in
-    /// one, and otherwise at once.
-    fn set_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>) {
+    /// one, and otherwise at once. `claims`: for a task that it has claimed.
+    fn set_place(self: &Arc<Self>, context: &WorkerContext, to: Option<ViewId>, claims: bool) {
         if context.region.get().is_some() {
             context.replace_place(to.map(Place::of));
         } else if context.place.get() != to.map(Place::of) {
-            self.exchange_place(context, to);
+            self.exchange_place(context, to, claims);
         }
     }
 }
@@ -173,10 +173,20 @@ impl Shared {
         // Before it waits for a place.
         let running = self.policy.is_used().then(|| RunningMark::begin(self.running_of(view)));
         if running.is_some() {
-            self.set_place(context, Some(view.map_or(DEFAULT_VIEW, |view| view.id)));
+            self.set_place(context, Some(view.map_or(DEFAULT_VIEW, |view| view.id)), true);
         }
         let region = OutsideOfRegion::enter();
         Below { place, region, marks: (enter_task(self, view), running) }
+    }
+
+    /// Whether the calling worker, which waits for a task of the view, gets a place for it at once.
+    pub(crate) fn may_begin_on_top(
+        &self,
+        context: &WorkerContext,
+        view: Option<&Arc<ViewCore>>,
+    ) -> bool {
+        let held = context.place.get().filter(|_| context.region.get().is_none());
+        self.policy.may_exchange(held, view.map_or(DEFAULT_VIEW, |view| view.id))
     }
 
     /// Reverts [`begin_on_top`](Self::begin_on_top).
@@ -184,7 +194,7 @@ impl Shared {
         let Below { place, region, marks } = below;
         drop(marks);
         drop(region);
-        self.set_place(context, place);
+        self.set_place(context, place, false);
     }
 }
 

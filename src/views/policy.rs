@@ -136,7 +136,13 @@ trait Views<T>: Send {
     fn push(&mut self, id: ViewId, item: T, is_new: bool) -> bool;
     fn skip(&mut self, id: ViewId, is_stale: &dyn Fn(&T) -> bool) -> Vec<T>;
     fn release(&mut self, place: Place);
-    fn exchange(&mut self, id: ViewId) -> Option<PlaceWait>;
+    fn exchange(
+        &mut self,
+        held: Option<Place>,
+        id: Option<ViewId>,
+        claims: bool,
+    ) -> Option<PlaceWait>;
+    fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool;
     fn force(&mut self, wait: &PlaceWait, seen: &mut Option<usize>) -> bool;
     fn eligible_now(&self, queued: usize, has_injected: bool) -> usize;
     fn eligible_of_all(&self, queued: usize) -> usize;
@@ -197,6 +203,9 @@ struct ViewState<T> {
     places: usize,
     /// Workers that have left a region and wait for a place.
     returning: ReturnQueue,
+    /// Workers that have claimed a task and wait for a place, for as long as it takes: their tasks
+    /// have not begun, so the limit holds for them.
+    claiming: ReturnQueue,
     /// The view with the smallest pass of its level is served next.
     pass: u128,
     /// When the place for ready futures has served it last.
@@ -211,6 +220,7 @@ impl<T> ViewState<T> {
             turns: 0,
             places: 0,
             returning: ReturnQueue::default(),
+            claiming: ReturnQueue::default(),
             pass: 0,
             polled: 0,
         }
@@ -222,6 +232,11 @@ impl<T> ViewState<T> {
 
     fn level(&self) -> usize {
         self.terms.priority as usize
+    }
+
+    /// Returns the queue whose first worker gets the next place.
+    fn waiting(&mut self) -> Option<&mut ReturnQueue> {
+        [&mut self.returning, &mut self.claiming].into_iter().find(|queue| !queue.is_empty())
     }
 
     /// Whether one more worker may take a task of it.
@@ -342,6 +357,17 @@ impl<T> PolicyState<T> {
         }
     }
 
+    /// A view that was removed meanwhile took its places with it.
+    fn give_back(&mut self, place: Place) {
+        debug_assert!(self.is_polling || !place.is_for_futures);
+        self.is_polling &= !place.is_for_futures;
+        if let Some(view) = self.views.get_mut(place.view.0) {
+            view.places -= 1;
+            let was_shared = view.places >= view.terms.reserve;
+            self.shared -= usize::from(was_shared);
+        }
+    }
+
     fn try_acquire(&mut self, id: ViewId) -> bool {
         let has_shared = self.shared_left(self.max_size) > 0;
         let has_place = self.views.get(id.0).is_none_or(|view| view.has_place(has_shared));
@@ -354,12 +380,12 @@ impl<T> PolicyState<T> {
     /// Gives free places to the workers that wait for one (race 7), the oldest view first.
     fn admit_returning(&mut self) {
         for id in mem::take(&mut self.awaited) {
-            while self.views.get(id.0).is_some_and(|view| !view.returning.is_empty()) {
+            while self.views.get_mut(id.0).is_some_and(|view| view.waiting().is_some()) {
                 if !self.try_acquire(id) {
                     self.awaited.push(id);
                     break;
                 }
-                self.view_mut(id).returning.release_first();
+                self.view_mut(id).waiting().expect("one waits").release_first();
             }
         }
     }
@@ -542,25 +568,37 @@ impl<T: Send + 'static> Views<T> for PolicyState<T> {
         skipped
     }
 
-    /// A view that was removed meanwhile took its places with it.
+    /// Gives the place to a worker that waits for one.
     fn release(&mut self, place: Place) {
-        debug_assert!(self.is_polling || !place.is_for_futures);
-        self.is_polling &= !place.is_for_futures;
-        if let Some(view) = self.views.get_mut(place.view.0) {
-            view.places -= 1;
-            let was_shared = view.places >= view.terms.reserve;
-            self.shared -= usize::from(was_shared);
-        }
+        self.give_back(place);
         self.admit_returning();
     }
 
-    fn exchange(&mut self, id: ViewId) -> Option<PlaceWait> {
-        if self.try_acquire(id) {
-            return None;
+    fn exchange(
+        &mut self,
+        held: Option<Place>,
+        id: Option<ViewId>,
+        claims: bool,
+    ) -> Option<PlaceWait> {
+        if let Some(held) = held {
+            self.give_back(held);
         }
+        let waits = id.filter(|id| !self.try_acquire(*id));
+        // After the attempt: the worker does not lose the capacity that it has.
+        self.admit_returning();
+        let id = waits?;
         // Race 7: in the same section as the attempt.
         note(&mut self.awaited, id);
-        Some((id, self.view_mut(id).returning.enqueue()))
+        let view = self.view_mut(id);
+        let queue = if claims { &mut view.claiming } else { &mut view.returning };
+        Some((id, queue.enqueue()))
+    }
+
+    fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool {
+        let holder = held.and_then(|held| self.views.get(held.view.0));
+        let frees = holder.is_some_and(|view| view.places > view.terms.reserve);
+        let has_shared = self.shared_left(self.max_size + usize::from(frees)) > 0;
+        held.is_some_and(|held| held.view == id) || self.view(id).has_place(has_shared)
     }
 
     fn force(&mut self, (id, parker): &PlaceWait, seen: &mut Option<usize>) -> bool {
@@ -826,18 +864,24 @@ impl<T: Send + 'static> Policy<T> {
     }
 
     /// Releases the place `held`, and acquires one of the view `id`, if there is one. If it has no
-    /// place, returns the caller's wait, which is in the view's returning queue then: the caller
-    /// must [wait](Self::wait).
-    pub(crate) fn exchange(&self, held: Option<Place>, id: Option<ViewId>) -> Option<PlaceWait> {
-        self.change_used(|views| {
-            if let Some(held) = held {
-                views.release(held);
-            }
-            views.exchange(id?)
-        })
+    /// place, returns the caller's wait, which is in a queue of the view then: the caller must
+    /// [wait](Self::wait). If it `claims` a task, it waits until there is a place.
+    pub(crate) fn exchange(
+        &self,
+        held: Option<Place>,
+        id: Option<ViewId>,
+        claims: bool,
+    ) -> Option<PlaceWait> {
+        self.change_used(|views| views.exchange(held, id, claims))
     }
 
-    /// Waits in the returning queue until there is a place, or for as long as the patience lasts.
+    /// Whether a worker that exchanges the place `held` for one of the view gets that at once.
+    pub(crate) fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool {
+        self.read(true, |views| views.may_exchange(held, id))
+    }
+
+    /// Waits in the queue until there is a place or, in the returning one, for as long as the
+    /// patience lasts.
     pub(crate) fn wait(&self, wait: &PlaceWait) {
         wait_until_released(&wait.1, |seen| self.change_used(|views| views.force(wait, seen)));
     }
@@ -1179,7 +1223,7 @@ mod tests {
         let id = policy.add(&sizes(), paused).unwrap();
         policy.push(id, (id.0, true, 0), true);
         assert_eq!(policy.take(None, |_| None, || (0, false), |_| ()), (None, false));
-        assert!(policy.exchange(None, Some(id)).is_none(), "no wait");
+        assert!(policy.exchange(None, Some(id), false).is_none(), "no wait");
     }
 
     /// It is open only while a worker that ends a task of the default view would take the next one.
@@ -1205,7 +1249,10 @@ mod tests {
         _ = policy.release(Place::of(id));
         assert!(policy.has_gate(Gate::Shut) && take(None, true) && policy.has_gate(Gate::Open));
         // A worker waits for the place of another one.
-        assert!(policy.exchange(None, Some(DEFAULT_VIEW)).is_some() && policy.has_gate(Gate::Shut));
+        assert!(
+            policy.exchange(None, Some(DEFAULT_VIEW), false).is_some()
+                && policy.has_gate(Gate::Shut)
+        );
         _ = policy.release(Place::of(DEFAULT_VIEW));
         assert!(policy.has_gate(Gate::Open));
         // One place more than a second reserve leaves.
@@ -1244,6 +1291,19 @@ mod tests {
             let expected: &[usize] = if is_paused { &[2, 1] } else { &[0, 2, 1] };
             assert_eq!(served(&policy, 3), expected);
         }
+    }
+
+    /// It does not lose it to a worker that waits for one.
+    #[test]
+    fn a_worker_that_exchanges_its_place_keeps_its_capacity() {
+        let sizes = Sizes::new(0, 1, Duration::ZERO);
+        let policy = used::<()>(&sizes);
+        let view = policy.add(&sizes, Terms::default()).unwrap();
+        assert!(policy.exchange(None, Some(DEFAULT_VIEW), false).is_none());
+        assert!(policy.exchange(None, Some(DEFAULT_VIEW), false).is_some(), "it waits");
+        let held = Some(Place::of(DEFAULT_VIEW));
+        assert!(policy.may_exchange(held, view) && !policy.may_exchange(None, view));
+        assert!(policy.exchange(held, Some(view), true).is_none(), "no wait");
     }
 
     /// The worker of a removed view releases no place of another one.

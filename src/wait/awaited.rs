@@ -20,8 +20,10 @@ use crate::task::{
 };
 use crate::thread::{may_nest, nest};
 
-/// Runs a handle's task if the caller is a worker of its pool and the task has not been started.
-pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
+/// Runs a handle's task if the caller is a worker of its pool and the task has not been started. Not
+/// if it would first have to wait for a place of the task's view, and `at_once` is set: the caller
+/// has a deadline, or waits for other tasks too.
+pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, at_once: bool) {
     if task.strong_count() == 0 {
         return;
     }
@@ -30,7 +32,10 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
     let route = Route { shared: &worker.shared, view: view.as_ref() };
     if let Some((group, Some(id))) = origin.line() {
         // By the list: neither the task nor an entry for it stays behind.
-        return run_awaited_scoped_task(route, group.unstarted(), id);
+        return run_awaited_scoped_task(route, group.unstarted(), id, at_once);
+    }
+    if at_once && would_wait(Some(&worker), route) {
+        return;
     }
     on_top(Some(&worker), route, |claimer| {
         // By its address, which is no other task's while the handle exists: the entry has a
@@ -54,12 +59,17 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>) {
 }
 
 /// Runs one task of a scope or group if it has not been started, and the caller is a worker of its
-/// pool, or a thread outside that runs a task of the pool.
-pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedList, id: TaskId) {
-    if !may_nest() {
+/// pool, or a thread outside that runs a task of the pool. `at_once`: as of [`run_awaited_task`].
+pub(crate) fn run_awaited_scoped_task(
+    route: Route<'_>,
+    unstarted: &UnstartedList,
+    id: TaskId,
+    at_once: bool,
+) {
+    let worker = WorkerContext::current(route.shared);
+    if !may_nest() || at_once && would_wait(worker.as_deref(), route) {
         return;
     }
-    let worker = WorkerContext::current(route.shared);
     if worker.is_some() || is_caller_of(route.shared) {
         on_top(worker.as_deref(), route, |claimer| {
             let claimed = unstarted.claim(id, |wanted| claimer.take_back(wanted));
@@ -72,15 +82,17 @@ pub(crate) fn run_awaited_scoped_task(route: Route<'_>, unstarted: &UnstartedLis
 
 /// Runs the unstarted tasks of a scope or group, newest first, while the caller `depends` on them.
 /// Runs none if the caller is no worker of their pool, unless `nest_outside` is set. Returns what
-/// a scope has learned if all its tasks have ended then.
+/// a scope has learned if all its tasks have ended then. `at_once`: as of [`run_awaited_task`].
 pub(crate) fn run_awaited_tasks(
     route: Route<'_>,
     unstarted: &UnstartedList,
     nest_outside: bool,
+    at_once: bool,
     depends: impl Fn() -> bool,
 ) -> Option<ScopeRecord> {
     let worker = WorkerContext::current(route.shared);
-    if !may_nest() || !(nest_outside || worker.is_some()) {
+    let may_run = nest_outside || worker.is_some();
+    if !may_nest() || !may_run || at_once && would_wait(worker.as_deref(), route) {
         return None;
     }
     on_top(worker.as_deref(), route, |claimer| {
@@ -93,6 +105,12 @@ pub(crate) fn run_awaited_tasks(
             }
         }
     })
+}
+
+/// Whether the calling worker, if it is one, would wait for a place before it runs a task of the
+/// view.
+fn would_wait(worker: Option<&WorkerContext>, route: Route<'_>) -> bool {
+    worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view))
 }
 
 /// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use elastipool::{ThreadPool, blocking};
+use elastipool::{JoinSet, ThreadPool, blocking};
 
-use crate::common::{Gate, HOUR, wait_until};
+use crate::common::{Gate, HOUR, value, wait_until};
 use crate::{Level, at_gate, pool};
 
 /// A blocked worker does not count for the limit.
@@ -181,6 +181,81 @@ fn a_claimed_task_holds_a_place_of_its_own_view() {
         .collect();
     handles.into_iter().for_each(|handle| handle.await_complete());
     assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// Occupies a view's only place, and returns what counts tasks beside that one.
+fn occupied() -> (ThreadPool, ThreadPool, Arc<Gate>, Level) {
+    let pool = pool(0, 4);
+    let limited = (*pool.view().limit(1).build()).clone();
+    let (gate, level) = (Gate::new(), Level::default());
+    at_gate(&limited, &gate, &level);
+    gate.wait_for(1);
+    (pool, limited, gate, level)
+}
+
+/// Also while the task that has the place runs for long, unlike a worker at the end of a region.
+#[test]
+fn a_claimed_task_waits_for_a_place_as_long_as_it_takes() {
+    let (pool, limited, gate, level) = occupied();
+    let counts = level.clone();
+    let task = move || {
+        counts.enter();
+        counts.exit();
+    };
+    let waits = pool.evaluate(move || limited.evaluate(task).await_complete());
+    // Time is the subject: a worker at the end of a region is let in after less than this.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!((level.peak(), waits.is_finished()), (1, false));
+    gate.open();
+    value(waits);
+    assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// A wait with a limit, or for any of several tasks, does not wait for a place.
+#[test]
+fn a_wait_that_may_end_before_claims_no_task_of_a_full_view() {
+    let (pool, limited, gate, _) = occupied();
+    let inner = limited.clone();
+    let waits = pool.evaluate(move || {
+        inner.evaluate(|| ()).await_complete_timeout(Duration::from_millis(1)).is_err()
+    });
+    assert!(value(waits), "its time is over");
+    let inner = limited.clone();
+    let waits = pool.evaluate(move || {
+        let group = inner.group::<()>();
+        group.execute(|| Ok(())).unwrap();
+        group.wait_timeout(Duration::from_millis(1)).is_none()
+    });
+    assert!(value(waits), "its time is over");
+    let inner = limited.clone();
+    let waits = pool.evaluate(move || {
+        inner.scope(|scope| {
+            let handle = scope.evaluate(|| ());
+            let is_late = handle.await_complete_timeout(Duration::from_millis(1)).is_err();
+            gate.open();
+            is_late
+        })
+    });
+    assert!(value(waits), "its time is over");
+    pool.shutdown_join();
+}
+
+/// The same of a set, one of whose tasks has ended.
+#[test]
+fn a_wait_for_one_of_several_claims_no_task_of_a_full_view() {
+    let (pool, limited, gate, level) = occupied();
+    let (own, counts) = (pool.clone(), level.clone());
+    let waits = pool.evaluate(move || {
+        let mut set = JoinSet::new();
+        set.push(limited.evaluate(move || counts.enter()));
+        set.push(own.evaluate(|| ()));
+        set.next_finished().unwrap().unwrap();
+        set.len()
+    });
+    assert_eq!((value(waits), level.peak()), (1, 1));
+    gate.open();
     pool.shutdown_join();
 }
 

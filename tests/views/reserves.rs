@@ -15,7 +15,7 @@ use std::time::Duration;
 
 #[cfg(feature = "async")]
 use crate::common::LIMIT;
-use crate::common::{Gate, block, wait_until};
+use crate::common::{Gate, block, value, wait_until};
 use crate::{Level, at_gate, pool};
 #[cfg(feature = "async")]
 use elastipool::JoinSet;
@@ -38,6 +38,32 @@ fn others_leave_the_reserve_free() {
     gate.open();
     pool.join();
     assert_eq!(level.peak(), 2);
+    pool.shutdown_join();
+}
+
+/// Nor does a task that the worker of a reserve waits for, and would run itself.
+#[test]
+fn a_claimed_task_leaves_the_reserve_free() {
+    let pool = pool(0, 2);
+    let requests = pool.view().reserve(1).build();
+    let (gate, level) = (Gate::new(), Level::default());
+    at_gate(&pool, &gate, &level);
+    gate.wait_for(1);
+    let (inner, passes, counts) = (pool.clone(), Arc::clone(&gate), level.clone());
+    let waits = requests.evaluate(move || {
+        let task = move || {
+            counts.enter();
+            passes.pass();
+            counts.exit();
+        };
+        inner.evaluate(task).await_complete();
+    });
+    // Time is the subject: a worker at the end of a region is let in after less than this.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(level.peak(), 1);
+    assert_eq!(value(requests.evaluate(|| 1)), 1);
+    gate.open();
+    value(waits);
     pool.shutdown_join();
 }
 

@@ -14,14 +14,23 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "limit.saturating_sub(self.reserved + self.shared)"
         => "limit.saturating_sub(self.shared)", Model("views::the_end_of_a_task_versus_submit_beside");
     "race 7: a place that is free is not given to a returning worker", "src/views/policy.rs",
-        "        self.admit_returning();\n    }\n\n    fn exchange"
-        => "    }\n\n    fn exchange", Model("views::a_worker_of_a_limited_view");
+        "        self.give_back(place);\n        self.admit_returning();\n"
+        => "        self.give_back(place);\n", Model("views::a_worker_of_a_limited_view");
     "limit: a returning worker does not wait for a place", "src/sched/place.rs",
         "            self.policy.wait(&wait);\n        }\n    }\n"
         => "            drop(wait);\n        }\n    }\n", Model("views::a_worker_of_a_limited_view");
     "limit: a claimed task runs without a place of its view", "src/sched/place.rs",
-        "            self.exchange_place(context, to);\n        }\n"
+        "            self.exchange_place(context, to, claims);\n        }\n"
         => "        }\n", Test("views", "a_claimed_task_holds");
+    "limit: a worker that has claimed a task is let in after a while", "src/views/policy.rs",
+        "let queue = if claims {"
+        => "let queue = if false && claims {", Test("views", "a_claimed_task_waits_for_a_place"), Test("views", "a_claimed_task_leaves_the_reserve_free");
+    "limit: a wait with a limit waits for a place", "src/wait/awaited.rs",
+        "worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view))"
+        => "worker.is_some_and(|worker| false && !route.shared.may_begin_on_top(worker, route.view))", Test("views", "a_wait_that_may_end_before"), Test("views", "a_wait_for_one_of_several");
+    "limit: a worker that claims a task loses its capacity to one that waits", "src/views/policy.rs",
+        "            self.give_back(held);\n        }\n        let waits"
+        => "            self.release(held);\n        }\n        let waits", Unit("policy::tests::a_worker_that_exchanges");
     "race 15: no worker is notified of a reserve that has ended", "src/sched/place.rs",
         "        _ = self.change_view(id, &|terms| terms.reserve = 0);"
         => "        _ = self.policy.change(&self.sizes, id, |terms| terms.reserve = 0);", Model("views::the_end_of_a_reserve_versus_the_last");
