@@ -32,6 +32,20 @@ fn counted_alone(alone: &Alone, ran: &Relaxed) -> impl FnOnce() + Send + 'static
     move || alone.run(|| ran.increment())
 }
 
+/// A pause shuts the gate itself, also beside the first view of the pool, which another thread builds.
+#[test]
+fn a_pause_versus_the_first_view() {
+    explore(2, || {
+        let pool = pool(0, 1);
+        let other = pool.clone();
+        let builds = thread::spawn(move || drop(other.view().build()));
+        pool.pause();
+        assert!(pool.shared().policy.has_gate(crate::views::Gate::Shut));
+        builds.join().unwrap();
+        pool.shutdown_join();
+    });
+}
+
 /// Race 35: a task of a limited view ends while another is submitted, which may not start before.
 #[test]
 fn the_end_of_a_limited_task_versus_submit() {

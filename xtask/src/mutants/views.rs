@@ -103,6 +103,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "gate: open while a worker waits for a place", "src/views/policy.rs",
         "|| !self.awaited.is_empty() ||"
         => "|| (false && self.awaited.is_empty()) ||", Unit("policy::tests::the_gate_is_shut");
+    "pause: it relies on another thread that begins to expect views", "src/views/policy.rs",
+        "        self.change_views(|views| {\n            self.is_used.store(true, Ordering::Release);\n"
+        => "        self.is_used.store(true, Ordering::Release);\n        self.change_views(|views| {\n", Model("views::a_pause_versus_the_first_view");
     "pause: workers take tasks of a paused view", "src/views/policy.rs",
         "!self.terms.is_paused && self.has_place(has_shared)"
         => "self.has_place(has_shared)", Test("views", "queued_tasks_wait");
