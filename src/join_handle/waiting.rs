@@ -201,7 +201,8 @@ impl<T> JoinHandle<T> {
             return result;
         }
         if let Some(task) = self.task.as_ref().filter(|_| !has_passed(deadline)) {
-            run_awaited_task(&self.origin, task, deadline.is_some());
+            let at_once = deadline.is_some() || self.origin.expiry().is_some();
+            run_awaited_task(&self.origin, task, at_once);
             let result = mailbox.take(self.origin.expiry());
             if result.is_some() {
                 return result;

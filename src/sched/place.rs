@@ -29,6 +29,7 @@ impl Shared {
 
     /// Adds a view, unless the reserves would leave no worker to the others.
     pub(crate) fn add_view(&self, terms: Terms) -> Result<ViewId, BuildError> {
+        terms.check()?;
         self.expect_views();
         self.policy.add(&self.sizes, terms)
     }
@@ -179,14 +180,17 @@ impl Shared {
         Below { place, region, marks: (enter_task(self, view), running) }
     }
 
-    /// Whether the calling worker, which waits for a task of the view, gets a place for it at once.
+    /// Whether the calling worker, which waits for a task of the view, gets a place for it at once
+    /// or, unless `at_once` is set, no worker takes the task since the view is paused.
     pub(crate) fn may_begin_on_top(
         &self,
         context: &WorkerContext,
         view: Option<&Arc<ViewCore>>,
+        at_once: bool,
     ) -> bool {
         let held = context.place.get().filter(|_| context.region.get().is_none());
-        self.policy.may_exchange(held, view.map_or(DEFAULT_VIEW, |view| view.id))
+        let id = view.map_or(DEFAULT_VIEW, |view| view.id);
+        held.is_some_and(|held| held.view == id) || self.policy.may_exchange(held, id, at_once)
     }
 
     /// Reverts [`begin_on_top`](Self::begin_on_top).

@@ -60,7 +60,7 @@ impl Default for Terms {
 
 impl Terms {
     /// Returns an error if no view can have these.
-    fn check(self) -> Result<(), BuildError> {
+    pub(crate) fn check(self) -> Result<(), BuildError> {
         match self {
             Terms { limit: 0, .. } => Err(BuildError::ViewLimitZero),
             Terms { weight: 0, .. } => Err(BuildError::ViewWeightZero),
@@ -142,7 +142,7 @@ trait Views<T>: Send {
         id: Option<ViewId>,
         claims: bool,
     ) -> Option<PlaceWait>;
-    fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool;
+    fn may_exchange(&self, held: Option<Place>, id: ViewId, at_once: bool) -> bool;
     fn force(&mut self, wait: &PlaceWait, seen: &mut Option<usize>) -> bool;
     fn eligible_now(&self, queued: usize, has_injected: bool) -> usize;
     fn eligible_of_all(&self, queued: usize) -> usize;
@@ -594,11 +594,12 @@ impl<T: Send + 'static> Views<T> for PolicyState<T> {
         Some((id, queue.enqueue()))
     }
 
-    fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool {
+    fn may_exchange(&self, held: Option<Place>, id: ViewId, at_once: bool) -> bool {
         let holder = held.and_then(|held| self.views.get(held.view.0));
         let frees = holder.is_some_and(|view| view.places > view.terms.reserve);
         let has_shared = self.shared_left(self.max_size + usize::from(frees)) > 0;
-        held.is_some_and(|held| held.view == id) || self.view(id).has_place(has_shared)
+        let view = self.view(id);
+        view.has_place(has_shared) || !at_once && view.terms.is_paused
     }
 
     fn force(&mut self, (id, parker): &PlaceWait, seen: &mut Option<usize>) -> bool {
@@ -708,7 +709,6 @@ impl<T: Send + 'static> Policy<T> {
 
     /// Adds a view to a pool that is used, unless the reserves would leave no worker to the others.
     pub(crate) fn add(&self, sizes: &Sizes, terms: Terms) -> Result<ViewId, BuildError> {
-        terms.check()?;
         self.change_state(|state| {
             state.reserve(sizes, state.reserved, terms.reserve)?;
             Ok(ViewId(state.views.push(ViewState::new(terms))))
@@ -875,9 +875,10 @@ impl<T: Send + 'static> Policy<T> {
         self.change_used(|views| views.exchange(held, id, claims))
     }
 
-    /// Whether a worker that exchanges the place `held` for one of the view gets that at once.
-    pub(crate) fn may_exchange(&self, held: Option<Place>, id: ViewId) -> bool {
-        self.read(true, |views| views.may_exchange(held, id))
+    /// Whether a worker that exchanges the place `held` for one of another view gets that at once
+    /// or, unless `at_once` is set, the view is paused.
+    pub(crate) fn may_exchange(&self, held: Option<Place>, id: ViewId, at_once: bool) -> bool {
+        self.read(true, |views| views.may_exchange(held, id, at_once))
     }
 
     /// Waits in the queue until there is a place or, in the returning one, for as long as the
@@ -1302,7 +1303,10 @@ mod tests {
         assert!(policy.exchange(None, Some(DEFAULT_VIEW), false).is_none());
         assert!(policy.exchange(None, Some(DEFAULT_VIEW), false).is_some(), "it waits");
         let held = Some(Place::of(DEFAULT_VIEW));
-        assert!(policy.may_exchange(held, view) && !policy.may_exchange(None, view));
+        assert!(policy.may_exchange(held, view, true) && !policy.may_exchange(None, view, true));
+        let paused = |terms: &mut Terms| terms.is_paused = true;
+        assert!(policy.change(&sizes, view, paused).is_ok());
+        assert!(policy.may_exchange(None, view, false) && !policy.may_exchange(None, view, true));
         assert!(policy.exchange(held, Some(view), true).is_none(), "no wait");
     }
 

@@ -21,8 +21,9 @@ use crate::task::{
 use crate::thread::{may_nest, nest};
 
 /// Runs a handle's task if the caller is a worker of its pool and the task has not been started. Not
-/// if it would first have to wait for a place of the task's view, and `at_once` is set: the caller
-/// has a deadline, or waits for other tasks too.
+/// while the task's view has no place: then it stays queued, and can expire, be cancelled and be
+/// handed back. Of a paused view no worker takes it: so the caller claims it and waits for the
+/// place, unless it may wait `at_once` only. It has a deadline then, or waits for others too.
 pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, at_once: bool) {
     if task.strong_count() == 0 {
         return;
@@ -34,7 +35,7 @@ pub(crate) fn run_awaited_task(origin: &Origin, task: &Weak<dyn Run>, at_once: b
         // By the list: neither the task nor an entry for it stays behind.
         return run_awaited_scoped_task(route, group.unstarted(), id, at_once);
     }
-    if at_once && would_wait(Some(&worker), route) {
+    if has_no_place(Some(&worker), route, at_once) {
         return;
     }
     on_top(Some(&worker), route, |claimer| {
@@ -67,7 +68,7 @@ pub(crate) fn run_awaited_scoped_task(
     at_once: bool,
 ) {
     let worker = WorkerContext::current(route.shared);
-    if !may_nest() || at_once && would_wait(worker.as_deref(), route) {
+    if !may_nest() || has_no_place(worker.as_deref(), route, at_once) {
         return;
     }
     if worker.is_some() || is_caller_of(route.shared) {
@@ -92,7 +93,7 @@ pub(crate) fn run_awaited_tasks(
 ) -> Option<ScopeRecord> {
     let worker = WorkerContext::current(route.shared);
     let may_run = nest_outside || worker.is_some();
-    if !may_nest() || !may_run || at_once && would_wait(worker.as_deref(), route) {
+    if !may_nest() || !may_run || has_no_place(worker.as_deref(), route, at_once) {
         return None;
     }
     on_top(worker.as_deref(), route, |claimer| {
@@ -107,10 +108,9 @@ pub(crate) fn run_awaited_tasks(
     })
 }
 
-/// Whether the calling worker, if it is one, would wait for a place before it runs a task of the
-/// view.
-fn would_wait(worker: Option<&WorkerContext>, route: Route<'_>) -> bool {
-    worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view))
+/// Whether the calling worker, if it is one, leaves tasks of the view to others.
+fn has_no_place(worker: Option<&WorkerContext>, route: Route<'_>, at_once: bool) -> bool {
+    worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view, at_once))
 }
 
 /// Calls `f`, which runs claimed tasks on top of the one that the thread runs already. Their

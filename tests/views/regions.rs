@@ -194,10 +194,20 @@ fn occupied() -> (ThreadPool, ThreadPool, Arc<Gate>, Level) {
     (pool, limited, gate, level)
 }
 
-/// Also while the task that has the place runs for long, unlike a worker at the end of a region.
+/// Also while the task that has the place runs for long, unlike a worker at the end of a region. Of a
+/// paused view no other worker would run it.
 #[test]
 fn a_claimed_task_waits_for_a_place_as_long_as_it_takes() {
+    for is_paused in [false, true] {
+        waits_for_a_place(is_paused);
+    }
+}
+
+fn waits_for_a_place(is_paused: bool) {
     let (pool, limited, gate, level) = occupied();
+    if is_paused {
+        limited.pause();
+    }
     let counts = level.clone();
     let task = move || {
         counts.enter();
@@ -239,6 +249,38 @@ fn a_wait_that_may_end_before_claims_no_task_of_a_full_view() {
         })
     });
     assert!(value(waits), "its time is over");
+    pool.shutdown_join();
+}
+
+/// A task that its waiter leaves queued expires, is cancelled and is handed back like any other.
+#[test]
+fn an_awaited_task_of_a_full_view_stays_queued() {
+    let (pool, limited, gate, level) = occupied();
+    let task = || {
+        let counts = level.clone();
+        move || counts.enter()
+    };
+    let expiring = pool.view().limit(1).build();
+    let busy = Gate::new();
+    at_gate(&expiring, &busy, &Level::default());
+    busy.wait_for(1);
+    expiring.set_queue_timeout(Duration::from_millis(1));
+    let (expiring, counted) = ((*expiring).clone(), task());
+    let expires = pool.evaluate(move || expiring.evaluate(counted).try_await_complete().is_err());
+    assert!(value(expires), "its wait is over before the view has a place");
+    let (sender, receiver) = mpsc::channel();
+    let (inner, counted) = (limited.clone(), task());
+    let waits = pool.evaluate(move || {
+        let handle = inner.evaluate(counted);
+        sender.send(handle.abort_handle()).unwrap();
+        handle.try_await_complete().is_err()
+    });
+    receiver.recv().unwrap().cancel();
+    assert!(value(waits), "it is cancelled");
+    busy.open();
+    gate.open();
+    pool.join();
+    assert_eq!(level.peak(), 1, "neither has begun");
     pool.shutdown_join();
 }
 

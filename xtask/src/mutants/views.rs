@@ -26,8 +26,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "let queue = if claims {"
         => "let queue = if false && claims {", Test("views", "a_claimed_task_waits_for_a_place"), Test("views", "a_claimed_task_leaves_the_reserve_free");
     "limit: a wait with a limit waits for a place", "src/wait/awaited.rs",
-        "worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view))"
-        => "worker.is_some_and(|worker| false && !route.shared.may_begin_on_top(worker, route.view))", Test("views", "a_wait_that_may_end_before"), Test("views", "a_wait_for_one_of_several");
+        "worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view, at_once))"
+        => "worker.is_some_and(|worker| at_once && false && !route.shared.may_begin_on_top(worker, route.view, at_once))", Test("views", "a_wait_that_may_end_before"), Test("views", "a_wait_for_one_of_several");
     "limit: a worker that claims a task loses its capacity to one that waits", "src/views/policy.rs",
         "            self.give_back(held);\n        }\n        let waits"
         => "            self.release(held);\n        }\n        let waits", Unit("policy::tests::a_worker_that_exchanges");
