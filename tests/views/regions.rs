@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use elastipool::{JoinSet, ThreadPool, blocking};
 
-use crate::common::{Gate, HOUR, value, wait_until};
+use crate::common::{Gate, HOUR, block, value, wait_until};
 use crate::{Level, at_gate, pool};
 
 /// A blocked worker does not count for the limit.
@@ -181,6 +181,25 @@ fn a_claimed_task_holds_a_place_of_its_own_view() {
         .collect();
     handles.into_iter().for_each(|handle| handle.await_complete());
     assert_eq!(level.peak(), 1);
+    pool.shutdown_join();
+}
+
+/// The task's waiter runs it, since no other worker is free. Until it ends, its view is full.
+#[test]
+fn a_claimed_task_keeps_others_of_its_view_out() {
+    let pool = pool(0, 2);
+    let limited = (*pool.view().limit(1).build()).clone();
+    let (busy, gate) = (block(&pool), Gate::new());
+    let (inner, passes) = (limited.clone(), Arc::clone(&gate));
+    let waits = pool.evaluate(move || inner.evaluate(move || passes.pass()).await_complete());
+    gate.wait_for(1);
+    busy.open();
+    let late = pool.evaluate(move || {
+        limited.evaluate(|| ()).await_complete_timeout(Duration::from_millis(1)).is_err()
+    });
+    assert!(value(late));
+    gate.open();
+    value(waits);
     pool.shutdown_join();
 }
 

@@ -454,7 +454,7 @@ fn more_wakers_than_can_be_counted_keep_the_task() {
     let cell = drops.cell();
     let state = cell.header();
     wait(&cell);
-    (0..1 << 23).for_each(|_| state.add_waker());
+    (0..1 << 24).for_each(|_| state.add_waker());
     (0..1 << 24).for_each(|_| assert_eq!(state.remove_waker(), WakerDropped::Other));
     assert!(cell.header().transition_to_scheduled());
     drop(cell.end(to_poll(&cell)));

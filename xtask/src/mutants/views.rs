@@ -21,7 +21,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "            drop(wait);\n        }\n    }\n", Model("views::a_worker_of_a_limited_view");
     "limit: a claimed task runs without a place of its view", "src/sched/place.rs",
         "            self.exchange_place(context, to, claims);\n        }\n"
-        => "        }\n", Test("views", "a_claimed_task_holds");
+        => "        }\n", Test("views", "a_claimed_task_keeps_others");
     "limit: a worker that has claimed a task is let in after a while", "src/views/policy.rs",
         "let queue = if claims {"
         => "let queue = if false && claims {", Test("views", "a_claimed_task_waits_for_a_place"), Test("views", "a_claimed_task_leaves_the_reserve_free");
