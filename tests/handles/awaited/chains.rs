@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use crate::awaited::{builder, here, in_task, pool, settled};
 use crate::common::{LIMIT, block, child};
@@ -39,6 +41,14 @@ fn chain_of_scopes(pool: &ThreadPool, links: usize) -> usize {
         pool.scope(|scope| scope.execute(|| count = chain_of_scopes(pool, links - 1) + 1));
     }
     count
+}
+
+/// Counts the scopes as they begin.
+fn counted_chain(pool: &ThreadPool, links: usize, depth: &AtomicUsize) {
+    if links > 0 {
+        depth.fetch_add(1, Relaxed);
+        pool.scope(|scope| scope.execute(|| counted_chain(pool, links - 1, depth)));
+    }
 }
 
 fn chain_of_groups(pool: &ThreadPool, links: usize) -> usize {
@@ -132,7 +142,19 @@ fn a_chain_on_small_stacks_ends() {
 fn a_chain_of_scopes_outside_ends() {
     in_child("chains::a_chain_of_scopes_outside_ends", || {
         let pool = pool(1);
-        assert_eq!(chain_of_scopes(&pool, 10_000), 10_000);
+        let (depth, gate) = (AtomicUsize::new(0), block(&pool));
+        thread::scope(|scope| {
+            // The worker takes no link before the thread waits for it, and nests no further.
+            scope.spawn(|| {
+                let mut seen = None;
+                while seen.replace(depth.load(Relaxed)) != Some(depth.load(Relaxed)) {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                gate.open();
+            });
+            counted_chain(&pool, 10_000, &depth);
+        });
+        assert_eq!(depth.into_inner(), 10_000);
         // Then the thread nests as before.
         let (place, gate) = (here(), block(&pool));
         pool.scope(|scope| scope.execute(move || assert_eq!(here(), place)));
