@@ -112,7 +112,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "own.get() == task.as_ptr().addr() && false", Test("handles", "waits_for_its_own_handle");
     "wait: a task that has ended is still the thread's own", "src/wait/future_task.rs",
         "    OnDrop(move || _ = OWN.try_with(|own| own.set(below)))\n"
-        => "    OnDrop(move || _ = below)\n", Test("handles", "waits_for_its_own_handle");
+        => "    OnDrop(move || _ = below)\n", Test("handles", "a_task_that_another_worker_runs");
     "pending: empty pages are kept", "src/task/paged.rs",
         "                *page = Slab::new();\n"
         => "                let _ = page;\n", Test("memory", "");
