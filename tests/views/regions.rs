@@ -283,7 +283,7 @@ fn an_awaited_task_of_a_full_view_stays_queued() {
     let busy = Gate::new();
     at_gate(&expiring, &busy, &Level::default());
     busy.wait_for(1);
-    expiring.set_queue_timeout(Duration::from_millis(1));
+    expiring.set_queue_timeout(Duration::from_millis(1)).unwrap();
     let (expiring, counted) = ((*expiring).clone(), task());
     let expires = pool.evaluate(move || expiring.evaluate(counted).try_await_complete().is_err());
     assert!(value(expires), "its wait is over before the view has a place");
