@@ -48,8 +48,9 @@ fn stalled_checks_reach_every_other_worker() {
     let queue = Queue::new();
     let locals: [_; 20] = std::array::from_fn(|_| Local::open(&queue));
     let (mine, busy, stalled) = (&locals[0], &locals[1], &locals[19]);
-    fill(stalled, &queue, [1]);
     // The first one that is looked at always has a task and makes no requests.
+    fill(busy, &queue, [0]);
+    fill(stalled, &queue, [1]);
     let found = (0..10).any(|_| {
         fill(busy, &queue, [0]);
         mine.check(&queue) == Some(1)
