@@ -129,7 +129,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        if !(is_asked && false) && !self.try_start_helper() {", Test("async_code", "wakers_of_a_refused_helper");
     "helper: a refused one is not asked for again", "src/sched/keeper.rs",
         "            KeeperJob::Helper => _ = self.try_start_helper(),"
-        => "            KeeperJob::Helper => {}", Test("async_code", "wakers_of_a_refused_helper");
+        => "            KeeperJob::Helper => {}", Test("law_07_refusal_proof", "a_refused_wait_for_the_end_gets");
     "wakers: what one polls blocks the helper", "src/sched/helper.rs",
         "            let _polls = PollScope::begin(Poller::Waker);\n"
         => "", Test("async_code", "submits_no_more_than_fit");
