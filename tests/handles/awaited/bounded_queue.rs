@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::awaited::{
     KINDS, ORDERS, assert_ended_on, at_work, builder, free_capacity, in_task, tree,
 };
-use crate::common::{LIMIT, value};
+use crate::common::{Gate, LIMIT, value};
 
 #[test]
 fn nested_waits_in_a_bounded_queue_end_and_release_their_permits() {
@@ -100,14 +102,44 @@ fn a_worker_of_a_full_queue_waits_for_any_number_of_tasks() {
     assert_eq!(pool.stats().peak_workers, 1);
 }
 
-/// Claimed by its handle, the task is still in the group's list when the group is waited for.
+/// A thread that cancels it is in its destructor, and has not taken it off the group's list: the wait
+/// for the group finds nothing to run.
+#[test]
+fn a_groups_task_that_is_being_cancelled_releases_one_permit() {
+    struct Passes(Arc<Gate>);
+
+    impl Drop for Passes {
+        fn drop(&mut self) {
+            self.0.pass();
+        }
+    }
+
+    let pool = builder(1).queue_capacity(2).build();
+    in_task(&pool, |own| {
+        let (group, gate) = (own.group::<()>(), Gate::new());
+        group.execute(|| Ok(())).unwrap();
+        let passes = Passes(Arc::clone(&gate));
+        let handle = group.evaluate(move || drop(passes));
+        let stop = handle.abort_handle();
+        let canceller = thread::spawn(move || stop.cancel());
+        gate.wait_for(1);
+        assert!(group.wait_timeout(Duration::from_millis(1)).is_none());
+        gate.open();
+        canceller.join().unwrap();
+        assert!(handle.try_await_complete().is_err());
+        group.wait().unwrap();
+    });
+    assert_eq!(free_capacity(&pool), 2);
+}
+
+/// Claimed by its handle, the task is not in the group's list when the group is waited for.
 #[test]
 fn a_groups_task_that_was_awaited_before_releases_one_permit() {
     let pool = builder(1).queue_capacity(2).build();
     in_task(&pool, |own| {
         let group = own.group::<()>();
         group.execute(|| Ok(())).unwrap();
-        // The newest: the wait for the group finds it first, and that it has been run.
+        // The newest.
         let handle = group.evaluate(|| 1);
         assert_eq!(handle.await_complete(), 1);
         group.wait().unwrap();

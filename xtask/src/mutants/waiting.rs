@@ -45,7 +45,7 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        self.begin(entry);\n        self.route.shared.acquire_over_limit();\n        self.end(run());\n        self.route.shared.release_permit();\n", Test("handles", "nested_waits_in_a_bounded");
     "tasks: a claim that finds nothing to run loses a permit", "src/wait/awaited.rs",
         "            Outcome::Skipped => {\n                shared.acquire_over_limit();\n"
-        => "            Outcome::Skipped => {\n", Test("handles", "that_was_awaited_before");
+        => "            Outcome::Skipped => {\n", Test("handles", "that_is_being_cancelled_releases");
     "wait: a waiting worker claims no task", "src/wait/awaited.rs",
         "WorkerContext::of_pool(origin.pool).filter(|_| may_nest())"
         => "WorkerContext::of_pool(origin.pool).filter(|_| false)", Model("waits::an_awaited_task_needs_no_thread");
