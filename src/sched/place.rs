@@ -182,7 +182,18 @@ impl Shared {
 
     /// Whether the calling worker, which waits for a task of the view, gets a place for it at once
     /// or, unless `at_once` is set, no worker takes the task since the view is paused.
+    #[inline]
     pub(crate) fn may_begin_on_top(
+        &self,
+        context: &WorkerContext,
+        view: Option<&Arc<ViewCore>>,
+        at_once: bool,
+    ) -> bool {
+        !self.policy.is_used() || self.may_exchange_place(context, view, at_once)
+    }
+
+    #[cold]
+    fn may_exchange_place(
         &self,
         context: &WorkerContext,
         view: Option<&Arc<ViewCore>>,

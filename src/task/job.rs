@@ -12,7 +12,6 @@ use futures_channel::oneshot;
 
 use crate::sync::unwind::{Payload, discard, quietly};
 use crate::task::closure::{Closure, ClosureOr};
-use crate::task::unstarted::UnstartedList;
 
 /// See the [module's documentation](self).
 ///
@@ -301,19 +300,6 @@ pub(crate) type Promise<T> = oneshot::Sender<Result<T, Payload>>;
 
 /// The handle's end of a [`Promise`].
 pub(crate) type Receiver<T> = oneshot::Receiver<Result<T, Payload>>;
-
-/// A group, whatever the type of its errors.
-pub(crate) trait AnyGroup: Send + Sync {
-    /// Cancels the group if its deadline has passed, unless its tasks have ended.
-    fn expire(&self);
-
-    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
-    /// address.
-    fn leave(&self, task: *const ());
-
-    /// Returns the list of its unstarted tasks.
-    fn unstarted(&self) -> &UnstartedList;
-}
 
 /// Delivers a task's result to its handle. Returns the payload of a panic if the handle is gone.
 ///

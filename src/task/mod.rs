@@ -70,14 +70,14 @@ pub(crate) use closure::Closure;
 pub(crate) use expiry::Expiry;
 pub(crate) use future_cell::{FutureCell, Wakeable};
 pub(crate) use job::{
-    Action, AnyGroup, Begin, Job, Moment, Outcome, Promise, Receiver, Run, Sink, Withdrawal, settle,
+    Action, Begin, Job, Moment, Outcome, Promise, Receiver, Run, Sink, Withdrawal, settle,
 };
 pub(crate) use numbered::Numbered;
 pub(crate) use paged::Paged;
 pub(crate) use pending::{Pending, PendingKey};
 pub(crate) use state::{FutureOwner, Header, Left, Taken, TransitionToIdle};
 pub(crate) use unstarted::{
-    Claim, Entry, KEPT_TASKS, Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList,
+    AnyGroup, Claim, Entry, KEPT_TASKS, Reporter, ScopeRecord, ScopeWait, TaskId, UnstartedList,
     mark_cancelled,
 };
 

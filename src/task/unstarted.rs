@@ -251,6 +251,19 @@ impl TakenTask<'_> {
     }
 }
 
+/// A group, whatever the type of its errors.
+pub(crate) trait AnyGroup: Send + Sync {
+    /// Cancels the group if its deadline has passed, unless its tasks have ended.
+    fn expire(&self);
+
+    /// Drops a cancelled task that waits for a slot, or for a worker after that. `task` is its
+    /// address.
+    fn leave(&self, task: *const ());
+
+    /// Returns the list of its unstarted tasks.
+    fn unstarted(&self) -> &UnstartedList;
+}
+
 impl UnstartedList {
     pub(crate) fn new() -> Arc<Self> {
         let state = ListState {
