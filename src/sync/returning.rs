@@ -8,7 +8,8 @@
 //! pool cannot know. If the queue does not move for [`PATIENCE`], its first worker proceeds anyway,
 //! then two, then four, and so on.
 //!
-//! A view has a queue of the same kind, in which workers wait for a place (`policy.rs`).
+//! A view has two queues of the same kind, in which workers wait for a place (`policy.rs`): one for
+//! workers that return, and one without patience for those that have claimed a task.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

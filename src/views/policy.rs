@@ -3,9 +3,8 @@
 //!
 //! A pool that has never had a view does not come here, nor does a worker between two tasks of the
 //! default view while its [gate](Gate) is open. Everything is under one lock: the queues of the
-//! views, the places that workers hold, and the workers that wait for a place at the end of a
-//! blocking region. So a decision and its effect are one step: no limit is exceeded and no reserve
-//! invaded in between.
+//! views, the places that workers hold, and the workers that wait for a place. So a decision and its
+//! effect are one step: no limit is exceeded and no reserve invaded in between.
 //!
 //! A take looks at each view that has queued tasks. That is cheap for a few dozen of them; the
 //! others cost nothing.
@@ -203,8 +202,9 @@ struct ViewState<T> {
     places: usize,
     /// Workers that have left a region and wait for a place.
     returning: ReturnQueue,
-    /// Workers that have claimed a task and wait for a place, for as long as it takes: their tasks
-    /// have not begun, so the limit holds for them.
+    /// Workers that have claimed a task of the paused view, or lost its last place to others after
+    /// their look. They wait for as long as it takes: their tasks have not begun, so the limit
+    /// holds.
     claiming: ReturnQueue,
     /// The view with the smallest pass of its level is served next.
     pass: u128,
@@ -391,7 +391,7 @@ impl<T> PolicyState<T> {
     }
 
     /// Open unless the end of a task of the default view could change what is decided: another view
-    /// is served, a returning worker gets the place, or there is no place any more.
+    /// is served, a worker that waits gets the place, or there is no place any more.
     fn gate(&self) -> Gate {
         let is_over = self.reserved + self.shared > self.limit();
         let is_paused = self.view(DEFAULT_VIEW).terms.is_paused;
@@ -699,8 +699,8 @@ impl<T: Send + 'static> Policy<T> {
     /// after its push, and so after this. A worker that counts itself among those that run is
     /// ordered after a joiner that has not waited for it.
     pub(crate) fn begin_use(&self, sizes: &Sizes) {
-        // The section also sets the gate. Who sees that the pool is used finds the views under the
-        // lock.
+        // The section also sets the gate. A thread that sees that the pool is used, and then takes
+        // the lock, finds the views there and the gate set: a pause relies on that.
         self.change_views(|views| {
             self.is_used.store(true, Ordering::Release);
             views.get_or_insert_with(|| Box::new(PolicyState::new(sizes)));
@@ -716,7 +716,8 @@ impl<T: Send + 'static> Policy<T> {
     }
 
     /// Changes what a view asks for. Changes nothing if no view can have that, or if the reserves
-    /// would leave no worker to the others. `None` if nothing is different, or the view is gone.
+    /// would leave no worker to the others. `None` if nothing is different, the view is gone, or the
+    /// pool has had none.
     pub(crate) fn change(
         &self,
         sizes: &Sizes,

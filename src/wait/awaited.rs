@@ -7,8 +7,8 @@
 //!
 //! If the task's entry is the newest in the worker's local queue, the worker takes it back. So
 //! nested waits leave nothing behind, unless other workers take part. Otherwise the entry stays in
-//! the queue, stale, until a worker takes and drops it, or another task of its scope relies on it.
-//! A claim moves no count of tasks in flight: the task is, until it ends.
+//! the queue, stale, until a worker takes and drops it, or another task of its scope or group
+//! relies on it. A claim moves no count of tasks in flight: the task is, until it ends.
 
 use std::sync::Weak;
 
