@@ -173,13 +173,7 @@ impl Effect {
                 }
             }
             Effect::Refuse(Queued::Submitter(submitter)) => drop(submitter),
-            Effect::Refuse(Queued::Deferred(job)) if Route::may_drop_cancelled() => {
-                inner.route().drop_on_caller(job);
-            }
-            // Too deep in other drops: a worker finds the group cancelled.
-            Effect::Refuse(Queued::Deferred(job)) => {
-                inner.route().enqueue_over_limit(&inner.unstarted, job);
-            }
+            Effect::Refuse(Queued::Deferred(job)) => inner.route().drop_on_caller(job),
             // This may wake the thread that waits for the handle, by a foreign executor's waker:
             // contains its panics, and lets it run its own follow-up work. It may also drop the
             // last reference to the future.
@@ -434,7 +428,7 @@ impl<E: Send + 'static> AnyGroup for Inner<E> {
     fn leave(&self, task: *const ()) {
         if !self.update(|state, after| state.leave_queue(task, after)) {
             // It has been granted a slot. If its entry is not queued yet, a worker drops it.
-            let job = self.unstarted.take_one(|_, job| job.is_entry_of(task));
+            let job = self.unstarted.take_one(|job| job.is_entry_of(task));
             self.route().cancel_all(job.into_iter());
         }
     }
@@ -522,7 +516,7 @@ impl<E> Inner<E> {
     /// canceller has not found the task, this sees the token.
     pub(super) fn drop_if_late(&self, id: TaskId, token: &CancellationToken) {
         if token.is_cancelled() {
-            self.route().cancel_all(self.unstarted.take_one(|late, _| late == id).into_iter());
+            self.route().cancel_all(self.unstarted.take(id).into_iter());
         }
     }
 

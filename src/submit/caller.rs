@@ -156,7 +156,7 @@ impl Route<'_> {
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
             let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
-            self.drop_cancelled(|| job.drop_unstarted(begin));
+            self.drop_cancelled(|| job.advance(Action::Abandon, begin));
         }
     }
 

@@ -251,17 +251,6 @@ impl Job {
     pub(crate) fn abandon(self) -> Outcome {
         self.advance(Action::Abandon, &mut |_| ())
     }
-
-    /// Drops a task that its scope or group has taken out of its list.
-    pub(crate) fn drop_unstarted(self, begin: Begin<'_>) -> Outcome {
-        let action = match self.withdraw() {
-            Withdrawal::HandBack => Action::Abandon,
-            // Claimed or cancelled through its handle: skipped, unless that left it to this thread.
-            // Only a group has such tasks.
-            _ => Action::Run,
-        };
-        self.advance(action, begin)
-    }
 }
 
 /// The receiver of the output of a future, or of a closure with a cell: a handle's promise, a

@@ -445,24 +445,26 @@ impl UnstartedList {
     /// Takes all tasks for a canceller, one after the other: the destructor of one may wait for
     /// another, which a worker drops then. Their entries stay in the queue.
     pub(crate) fn take_all(&self) -> impl Iterator<Item = Job> {
-        iter::from_fn(|| self.take_one(|_, _| true))
+        iter::from_fn(|| self.remove(|_| Some(0)))
     }
 
     /// Like [`take_all`](Self::take_all), for one task. `None` if it was started before.
-    pub(crate) fn take_one(&self, is_wanted: impl Fn(TaskId, &Job) -> bool) -> Option<Job> {
-        let mut state = self.state.lock();
-        let index = state.tasks.iter().position(|task| is_wanted(task.id, &task.job))?;
-        let task = state.tasks.remove(index)?;
-        state.surplus += 1;
-        Some(task.job)
+    pub(crate) fn take_one(&self, is_wanted: impl Fn(&Job) -> bool) -> Option<Job> {
+        self.remove(|tasks| tasks.iter().position(|task| is_wanted(&task.job)))
     }
 
     /// Like [`take_one`](Self::take_one), for the task `id`.
     pub(crate) fn take(&self, id: TaskId) -> Option<Job> {
+        self.remove(|tasks| tasks.binary_search_by_key(&id, |task| task.id).ok())
+    }
+
+    /// Removes the task with the index that `find` returns.
+    fn remove(&self, find: impl FnOnce(&VecDeque<StoredTask>) -> Option<usize>) -> Option<Job> {
         let mut state = self.state.lock();
-        let index = state.tasks.binary_search_by_key(&id, |task| task.id).ok()?;
+        let index = find(&state.tasks)?;
+        let task = state.tasks.remove(index)?;
         state.surplus += 1;
-        state.tasks.remove(index).map(|task| task.job)
+        Some(task.job)
     }
 
     /// Counts a task that has left the list as running.
@@ -481,8 +483,7 @@ impl Run for UnstartedList {
         }
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
         match begin {
-            Some(begin) if action == Action::Abandon => task.end(|job| job.drop_unstarted(begin)),
-            Some(begin) => task.end(|job| job.advance(Action::Run, begin)),
+            Some(begin) => task.end(|job| job.advance(action, begin)),
             None => task.run(),
         }
     }
@@ -628,9 +629,7 @@ mod tests {
         let list = UnstartedList::new();
         let (mut queue, ids): (Vec<_>, Vec<_>) = [add(&list), add(&list)].into_iter().unzip();
         assert_eq!(list.take_all().map(Job::abandon).count(), 2);
-        assert!(
-            list.take_one(|id, _| id == ids[0]).is_none() && list.claim(ids[1], stale).is_none()
-        );
+        assert!(list.take(ids[0]).is_none() && list.claim(ids[1], stale).is_none());
         let mut ids = Vec::new();
         for has_entry in [false, false, true] {
             let (entry, id) = list.add(Job::closure(|| ()), Reporter::Scope);
@@ -638,7 +637,7 @@ mod tests {
             queue.extend(entry);
             ids.push(id);
         }
-        assert!(list.take_one(|id, _| id == ids[1]).is_some());
+        assert!(list.take(ids[1]).is_some());
         assert!(matches!(run_newest(&list), Some(Outcome::Completed)));
         // Three entries for one task.
         assert!(queue[0].take_if_stale());

@@ -64,10 +64,10 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         => "        _ = header;\n", Unit("future_cell::tests::an_owner_reaches_no_other_future");
     "context: a future that is not polled enters it", "src/wait/future_task.rs",
         "            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {\n"
-        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter"), Test("workers", "a_closure_that_is_not_run");
+        => "            let _early = route.attachment().map(Attachment::enter);\n            if sink.is_cancelled() || route.expiry().is_some_and(|expiry| expiry.is_late()) {\n", Test("workers", "a_future_that_is_not_polled_does_not_enter");
     "context: a future ends inside of it", "src/wait/future_task.rs",
         "        let polled = self.cell.with(&mut owner, |future, sink| {\n"
-        => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context");
+        => "        let _entered = route.attachment().map(Attachment::enter);\n        let polled = self.cell.with(&mut owner, |future, sink| {\n", Test("workers", "a_future_ends_outside_of_its_context"), Test("workers", "a_closure_that_is_not_run");
     "a future that is run on the caller does not check for a cancellation after it listens", "src/task/state.rs",
         "        drop(listener);\n        self.is_cancelled()"
         => "        drop(listener);\n        false", Model("futures::cancel_versus_a_task");
