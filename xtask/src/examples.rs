@@ -165,7 +165,10 @@ fn check(item: &Value, path: &str, found: &mut Found) {
 fn has_example(docs: &str) -> bool {
     let fences = docs.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
     let kinds = ["rust", "no_run", "should_panic", "compile_fail", "edition"];
-    let is_rust = |name: &str| name.is_empty() || kinds.iter().any(|kind| name.starts_with(kind));
+    let is_rust = |name: &str| {
+        let is_run = name.is_empty() || kinds.iter().any(|kind| name.starts_with(kind));
+        is_run && !name.contains("ignore")
+    };
     // Every second one ends a block.
     fences.step_by(2).any(is_rust)
 }
@@ -179,6 +182,6 @@ mod tests {
         assert!(has_example("A.\n\n```\nf();\n```\n") && has_example("```rust\nf();\n```"));
         assert!(has_example("```text\na\n```\n```no_run\nf();\n```"));
         assert!(!has_example("A ``` b") && !has_example("```text\na\n```\n") && !has_example("A."));
-        assert!(!has_example("```ignore\nf();\n```\n"));
+        assert!(!has_example("```ignore\nf();\n```\n") && !has_example("```rust,ignore\n```"));
     }
 }
