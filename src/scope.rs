@@ -802,7 +802,8 @@ impl<T> ScopedJoinHandle<'_, T> {
                 return wait_for_itself(deadline);
             }
             if !has_passed(deadline) {
-                run_awaited_scoped_task(self.pool.route(), self.tasks, id, deadline.is_some());
+                let at_once = deadline.is_some() || self.handle.may_expire();
+                run_awaited_scoped_task(self.pool.route(), self.tasks, id, at_once);
             }
         }
         self.handle.wait(deadline)

@@ -211,6 +211,11 @@ impl<T> JoinHandle<T> {
         self.wait_for_others(deadline)
     }
 
+    /// Whether the task may expire before it is started.
+    pub(crate) fn may_expire(&self) -> bool {
+        self.origin.expiry().is_some()
+    }
+
     /// Runs the task if it was not started, and the calling thread is a worker of its pool. Returns
     /// whether the handle has resolved then.
     pub(super) fn run_if_unstarted(&mut self) -> bool {

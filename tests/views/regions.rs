@@ -158,24 +158,25 @@ fn nested_waits_across_views() {
     pool.shutdown_join();
 }
 
-/// A claimed task counts for its own view: never more than its limit run it.
+/// A claimed task counts for its own view, also one of a group: never more than its limit run it.
 #[test]
 fn a_claimed_task_holds_a_place_of_its_own_view() {
     let pool = pool(0, 4);
     let limited = pool.view().limit(1).build();
-    let level = Level::default();
+    let (group, level) = (limited.group::<()>(), Level::default());
     let handles: Vec<_> = (0..200)
-        .map(|_| {
-            let (limited, level) = (limited.clone(), level.clone());
+        .map(|number| {
+            let (limited, group, level) = (limited.clone(), group.clone(), level.clone());
             pool.evaluate(move || {
                 let level = level.clone();
-                limited
-                    .evaluate(move || {
-                        level.enter();
-                        crate::common::dawdle(200);
-                        level.exit();
-                    })
-                    .await_complete();
+                let task = move || {
+                    level.enter();
+                    crate::common::dawdle(200);
+                    level.exit();
+                };
+                let is_grouped = number % 2 == 0;
+                let handle = if is_grouped { group.evaluate(task) } else { limited.evaluate(task) };
+                handle.await_complete();
             })
         })
         .collect();
@@ -242,6 +243,24 @@ fn waits_for_a_place(is_paused: bool) {
     pool.shutdown_join();
 }
 
+/// Such a worker gets the place that a larger limit adds.
+#[test]
+fn a_larger_limit_begins_a_claimed_task() {
+    let pool = pool(0, 4);
+    let limited = pool.view().limit(1).build();
+    let gate = Gate::new();
+    at_gate(&limited, &gate, &Level::default());
+    gate.wait_for(1);
+    limited.pause();
+    let inner = (*limited).clone();
+    let waits = pool.evaluate(move || inner.evaluate(|| 7).await_complete());
+    wait_until("it waits for the place", || pool.stats().blocked == 1);
+    limited.set_limit(2).unwrap();
+    assert_eq!(value(waits), 7);
+    gate.open();
+    pool.shutdown_join();
+}
+
 /// A wait with a limit, or for any of several tasks, does not wait for a place.
 #[test]
 fn a_wait_that_may_end_before_claims_no_task_of_a_full_view() {
@@ -300,6 +319,28 @@ fn an_awaited_task_of_a_full_view_stays_queued() {
     gate.open();
     pool.join();
     assert_eq!(level.peak(), 1, "neither has begun");
+    pool.shutdown_join();
+}
+
+/// No worker takes it, and the scope waits until it is gone.
+#[test]
+fn an_awaited_task_of_a_scope_expires_in_a_paused_view_that_is_full() {
+    let pool = pool(0, 4);
+    let limited = pool.view().limit(1).build();
+    let gate = Gate::new();
+    at_gate(&limited, &gate, &Level::default());
+    gate.wait_for(1);
+    limited.set_queue_timeout(Duration::from_millis(1)).unwrap();
+    limited.pause();
+    let inner = (*limited).clone();
+    let expires = pool.evaluate(move || {
+        inner.scope(|scope| {
+            let is_late = scope.evaluate(|| ()).try_await_complete().is_err();
+            gate.open();
+            is_late
+        })
+    });
+    assert!(value(expires));
     pool.shutdown_join();
 }
 

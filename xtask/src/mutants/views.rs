@@ -25,6 +25,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit: a worker that has claimed a task is let in after a while", "src/views/policy.rs",
         "let queue = if claims {"
         => "let queue = if false && claims {", Test("views", "a_claimed_task_waits_for_a_place"), Test("views", "a_claimed_task_leaves_the_reserve_free");
+    "limit: a worker that has claimed a task never gets a place", "src/views/policy.rs",
+        "[&mut self.returning, &mut self.claiming].into_iter()"
+        => "[&mut self.returning].into_iter()", Test("views", "a_larger_limit_begins"), Test("views", "a_claimed_task_waits_for_a_place");
+    "limit: a scoped handle's wait outlasts the time in the queue", "src/scope.rs",
+        "let at_once = deadline.is_some() || self.handle.may_expire();"
+        => "let at_once = deadline.is_some();", Test("views", "an_awaited_task_of_a_scope");
     "limit: a wait with a limit waits for a place", "src/wait/awaited.rs",
         "worker.is_some_and(|worker| !route.shared.may_begin_on_top(worker, route.view, at_once))"
         => "worker.is_some_and(|worker| at_once && false && !route.shared.may_begin_on_top(worker, route.view, at_once))", Test("views", "a_wait_that_may_end_before"), Test("views", "a_wait_for_one_of_several");
