@@ -157,17 +157,20 @@ pub(crate) fn run(wanted: &[String]) -> bool {
     survivors.is_empty()
 }
 
-/// Leaves one module of models in the tree. With all of them a mutant compiles four times as long.
+/// Leaves one module of models in the tree, and those that it uses. With all of them a mutant
+/// compiles four times as long.
 fn keep_module(tree: &Path, module: &str) {
-    const LIST: &str = "src/models/mod.rs";
-    let declared = format!("mod {module};");
-    let list = fs::read_to_string(root().join(LIST)).expect("there are models");
+    let models = |name: &str| format!("src/models/{name}.rs");
+    let read = |name: String| fs::read_to_string(root().join(name)).expect("there are models");
+    let (list, own) = (read(models("mod")), read(models(module)));
+    let is_other = |line: &str| {
+        let name = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';'));
+        name.is_some_and(|name| name != module && !own.contains(&format!("super::{name}::")))
+    };
     // An attribute of the line needs an item.
-    let kept = list.lines().map(|line| {
-        let is_other = line.starts_with("mod ") && line != declared;
-        if is_other { "const _: () = ();\n".to_owned() } else { format!("{line}\n") }
-    });
-    let (kept, file) = (kept.collect::<String>(), tree.join(LIST));
+    let kept = list.lines().map(|line| if is_other(line) { "const _: () = ();" } else { line });
+    let kept = kept.map(|line| format!("{line}\n")).collect::<String>();
+    let file = tree.join(models("mod"));
     // Untouched if unchanged, so that cargo does not rebuild it.
     if fs::read_to_string(&file).expect("there are models") != kept {
         fs::write(&file, kept).expect("the copy is writable");
