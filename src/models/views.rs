@@ -180,6 +180,8 @@ fn a_larger_limit_of_a_view_versus_submit() {
         };
         super::pair().into_iter().for_each(|task| view.execute(task));
         other.join().unwrap();
+        // Before the shutdown, which looks.
+        pool.join();
         drop(view);
         pool.shutdown_join();
     });
@@ -198,11 +200,12 @@ fn a_larger_limit_versus_a_return() {
             blocking(|| waits.pass());
             opens.open();
         });
+        let inner = view.clone();
         view.execute(move || {
             first.open();
+            inner.set_limit(2).unwrap();
             second.pass();
         });
-        view.set_limit(2).unwrap();
         drop(view);
         pool.shutdown_join();
     });
