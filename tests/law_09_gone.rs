@@ -644,6 +644,39 @@ fn two_stop_hooks_shut_the_pool_down() {
     }
 }
 
+/// Once the wait of a stop hook is over, another one waits for that thread too.
+#[test]
+fn a_stop_hook_waits_for_one_whose_wait_has_timed_out() {
+    let own = Arc::new(Mutex::new(Vec::new()));
+    let (timed_out, has_waited) = (Gate::new(), Gate::new());
+    let place = Arc::clone(&own);
+    let (sender, receiver) = mpsc::channel();
+    let pool = builder(2, 2)
+        .on_worker_stop(move |_| {
+            let mut handles = place.lock().unwrap();
+            let (own, is_first): (ThreadPool, _) = (handles.pop().unwrap(), !handles.is_empty());
+            drop(handles);
+            if !is_first {
+                timed_out.pass();
+            }
+            sender.send(own.shutdown_join_timeout(MOMENT)).unwrap();
+            if is_first {
+                timed_out.open();
+                has_waited.pass();
+            } else {
+                has_waited.open();
+            }
+        })
+        .build();
+    *own.lock().unwrap() = vec![pool.clone(), pool.clone()];
+    assert_eq!(pool.start_core_threads(), 2);
+    pool.close();
+    for _ in 0..2 {
+        assert_eq!(receiver.recv_timeout(LIMIT), Ok(false));
+    }
+    assert!(pool.shutdown_join_timeout(LIMIT));
+}
+
 /// One worker waits for a future that has not been polled. The other one retires, and its stop hook
 /// waits for the first. The future gets a third worker.
 #[cfg(feature = "async")]

@@ -116,6 +116,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "law 9: stop hooks that wait do not learn of each other", "src/crew/registry.rs",
         "state.waiting.push(key);\n            self.exited.notify_all();"
         => "state.waiting.push(key);", Test("law_09_gone", "two_stop_hooks");
+    "law 9: a stop hook whose wait has timed out is not waited for", "src/crew/registry.rs",
+        "        if let (Some(key), false) = (leaving, gone) {"
+        => "        if let (Some(key), true) = (leaving, false) {", Test("law_09_gone", "one_whose_wait_has_timed_out");
     "law 9: a joiner does not learn that another one has joined the threads", "src/crew/registry.rs",
         "state.unjoined -= joined;\n            self.exited.notify_all();"
         => "state.unjoined -= joined;", Test("law_09_gone", "two_clones");
