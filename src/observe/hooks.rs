@@ -114,15 +114,6 @@ impl Hooks {
 
 impl fmt::Debug for Hooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks")
-            .field("on_worker_start", &self.on_worker_start.is_some())
-            .field("on_worker_stop", &self.on_worker_stop.is_some())
-            .field("around_worker", &self.around_worker.is_some())
-            .field("thread_name", &self.thread_name.is_some())
-            .field("panic_handler", &self.panic_handler.is_some())
-            .field("observers", &self.observers.len())
-            .field("tracker", &self.tracker.is_some())
-            .field("stalls_after", &self.watch.as_ref().map(|watch| watch.after))
-            .finish()
+        f.debug_struct("Hooks").finish_non_exhaustive()
     }
 }
