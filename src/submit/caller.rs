@@ -215,10 +215,4 @@ impl Route<'_> {
         let begin = &mut |_| self.count_on_caller(&WorkerMetrics::count_begin);
         self.drop_cancelled(|| job.advance(Action::Abandon, begin));
     }
-
-    /// Ends a task that was dropped outside the workers.
-    pub(crate) fn cancelled_on_caller(self, mark: Option<CallerMark<'_>>) {
-        self.count_on_caller(&WorkerMetrics::count_begin);
-        self.end_on_caller(mark, &mut Outcome::Cancelled);
-    }
 }

@@ -3,12 +3,10 @@
 //! decided by the state word, in `state.rs`.
 //!
 //! # Who may touch the contents
-//! 1. The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes
-//!    it, and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner
-//!    after `DONE`; then [`Last`] has the future. An owner knows the header only, not
-//!    the type of the future: a cell checks that the owner is its own.
-//! 2. The thread that has the last reference to the cell, exclusively. It becomes the owner,
-//!    wherever the future is.
+//! The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it,
+//! and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after
+//! `DONE`; then [`Last`] has the future. An owner knows the header only, not the type of the future:
+//! a cell checks that the owner is its own.
 //!
 //! # References
 //! A waker is a pointer to the task, and a unit of the count in the state word. While the future
@@ -90,18 +88,12 @@ impl<F, T, S> FutureCell<F, T, S> {
         &self.header
     }
 
-    /// Aborts the process if there is a waker, which would point to freed memory. For the last
-    /// reference: no path leads there.
-    pub(crate) fn abort_if_it_has_wakers(&mut self) {
-        if self.header.has_wakers() {
+    /// Aborts the process if there is a waker, which would point to freed memory, or if the future
+    /// has not ended: its handle would wait for ever. For the last reference: no path leads there.
+    pub(crate) fn abort_unless_over(&mut self) {
+        if !self.header.is_over() {
             process::abort();
         }
-    }
-
-    /// Takes a future that has not ended, for the last reference.
-    pub(crate) fn take_last(&mut self) -> Option<(&Self, FutureOwner<'_>)> {
-        let is_taken = self.header.transition_to_running_last();
-        is_taken.then_some((self, FutureOwner(&self.header)))
     }
 
     /// Lends the contents to `f`.

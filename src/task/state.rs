@@ -42,10 +42,9 @@
 //! another entry. Any other entry is stale unless the word is `SCHEDULED`: after a canceller has
 //! taken the future it never is again.
 //!
-//! The last reference takes a future that has not ended from any state to `RUNNING`, by a plain
-//! store: no other thread has access. Every other transition but [`add_waker`](Header::add_waker) is
-//! a read-modify-write that acquires and releases, even a wake that changes nothing. So the poll
-//! that a wake leads to sees what the waker's thread wrote before the wake.
+//! Every transition but [`add_waker`](Header::add_waker) is a read-modify-write that acquires and
+//! releases, even a wake that changes nothing. So the poll that a wake leads to sees what the
+//! waker's thread wrote before the wake.
 //!
 //! The word is modelled on those of async-task and tokio.
 #![cfg_attr(
@@ -297,11 +296,6 @@ impl Header {
             && self.word.fetch_or(HAS_LEFT, Ordering::AcqRel) >= ONE_WAKER
     }
 
-    /// Whether there is a waker.
-    pub(super) fn has_wakers(&mut self) -> bool {
-        latest!(self.word) >= ONE_WAKER
-    }
-
     /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen).
     /// Returns whether the caller must submit the task, by this reference: it was idle.
     #[must_use]
@@ -359,15 +353,10 @@ impl Header {
         self.word.load(Ordering::Acquire) & CANCELLED != 0
     }
 
-    /// Takes the future from wherever it is, unless it has ended. For the last reference.
-    pub(super) fn transition_to_running_last(&mut self) -> bool {
+    /// Whether the future has ended, and no waker is left. For the last reference.
+    pub(super) fn is_over(&mut self) -> bool {
         let now = latest!(self.word);
-        if now & STATE & !CANCELLED == DONE {
-            return false;
-        }
-        // Relaxed: no other thread has access.
-        self.word.store((now & !STATE) | (now & CANCELLED) | RUNNING, Ordering::Relaxed);
-        true
+        now < ONE_WAKER && now & STATE & !CANCELLED == DONE
     }
 }
 

@@ -477,10 +477,7 @@ impl UnstartedList {
 /// As an entry in the queue.
 impl Run for UnstartedList {
     fn advance(self: Arc<Self>, action: Action, begin: Option<Begin<'_>>) -> Outcome {
-        // A waiting thread uses `claim`: an entry belongs to no particular task.
-        if matches!(action, Action::RunAwaited | Action::Cancel) {
-            return Outcome::Skipped;
-        }
+        debug_assert!(matches!(action, Action::Run | Action::Abandon), "waiters use `claim`");
         let Some(task) = self.take_oldest() else { return Outcome::Skipped };
         match begin {
             Some(begin) => task.end(|job| job.advance(action, begin)),

@@ -25,7 +25,7 @@ use std::ptr;
 use std::sync::{Arc, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use crate::sched::{CallerMark, Dependency, NO_LIMIT, Route, TaskRoute, trampoline, wait_for};
+use crate::sched::{Dependency, NO_LIMIT, Route, TaskRoute, trampoline, wait_for};
 use crate::submit::is_boxed;
 use crate::sync::thread_local;
 use crate::sync::unwind::{OnDrop, Payload, contain, discard};
@@ -313,13 +313,7 @@ fn complete<'a>(
         }
         if pending.is_some() { Poll::Pending } else { Poll::Ready(()) }
     });
-    let waited = contain(|| wait_for(pin!(running), None, Dependency::Other));
-    if let Err(payload) = waited {
-        discard(payload);
-    }
-    if let Some(owner) = pending {
-        future.end(owner, outcome);
-    }
+    _ = wait_for(pin!(running), None, Dependency::Other);
 }
 
 /// Ends the attachment of a future that has ended, and removes the future from the pending ones.
@@ -410,34 +404,11 @@ impl<F: Future<Output: Send> + Send + 'static, K: Sink<F::Output>> Wakeable for 
     }
 }
 
-/// The last reference is dropped: a future that has not ended was never polled, or the pool has
-/// ended.
+/// No path drops the last reference before the task is over.
 impl<F: Future, K: Sink<F::Output>> Drop for FutureTask<F, K> {
     /// Not inlined: the compiler emits several copies of what drops a task.
     #[inline(never)]
     fn drop(&mut self) {
-        self.cell.abort_if_it_has_wakers();
-        if let Some((cell, owner)) = self.cell.take_last() {
-            let end = &|owner, outcome: &mut _| end(cell, owner, None, outcome);
-            end_last(cell.header(), owner, cell.shared(), end);
-        }
-    }
-}
-
-/// Ends a future by the last reference. It was in flight until now.
-#[inline(never)]
-fn end_last<'a>(
-    header: &Header,
-    owner: FutureOwner<'a>,
-    route: &TaskRoute,
-    end: &dyn Fn(FutureOwner<'a>, &mut Outcome),
-) {
-    let _own = begin_own(header);
-    let route = route.route();
-    // Keeps the future's destructor from joining the pool, which would wait for itself.
-    let mark = route.map(|route| CallerMark::begin(route.shared, route.view));
-    end(owner, &mut Outcome::Skipped);
-    if let Some(route) = route {
-        route.cancelled_on_caller(mark);
+        self.cell.abort_unless_over();
     }
 }
