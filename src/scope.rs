@@ -303,9 +303,8 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
-        let ScopeRecord { panic, lost } =
-            run_awaited_tasks(self.route(), &tasks, true, false, || true)
-                .unwrap_or_else(|| wait(&tasks, self.route()));
+        let ScopeRecord { panic, lost } = run_awaited_tasks(self.route(), &tasks, true, || true)
+            .unwrap_or_else(|| wait(&tasks, self.route()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {

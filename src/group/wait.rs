@@ -192,8 +192,7 @@ impl<E: Send + 'static> TaskGroup<E> {
                 return Some(errors);
             }
             let depends = || !quiet.is_over() && !has_passed(deadline);
-            let (route, at_once) = (self.inner.route(), deadline.is_some());
-            run_awaited_tasks(route, &self.inner.unstarted, false, at_once, depends);
+            run_awaited_tasks(self.inner.route(), &self.inner.unstarted, false, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())
     }

@@ -88,10 +88,11 @@ impl<F, T, S> FutureCell<F, T, S> {
         &self.header
     }
 
-    /// Aborts the process if there is a waker, which would point to freed memory, or if the future
-    /// has not ended: its handle would wait for ever. For the last reference: no path leads there.
-    pub(crate) fn abort_unless_over(&mut self) {
-        if !self.header.is_over() {
+    /// Aborts the process if there is a waker, which would point to freed memory. For the last
+    /// reference. No path leads there, nor to the last reference of a future that has not ended.
+    pub(crate) fn abort_if_it_has_wakers(&mut self) {
+        debug_assert!(self.header.has_ended(), "a task is dropped before its end");
+        if self.header.has_wakers() {
             process::abort();
         }
     }

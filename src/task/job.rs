@@ -54,7 +54,7 @@ pub(crate) enum Action {
     /// queue, if there is one. [`Skipped`](Outcome::Skipped) if it has dropped nothing: then
     /// [`cancel`](Run::cancel) does what is left.
     Cancel,
-    /// It drops a task that has not been started and is no longer queued.
+    /// It drops a task that no thread runs and that is not queued any more.
     Abandon,
 }
 

@@ -14,7 +14,7 @@
 //! | bit | beside | means | set, cleared |
 //! |---|---|---|---|
 //! | `CANCELLED` | any state but `IDLE` | the owner drops the future instead of polling it (again), unless the poll that goes on is ready | set by a canceller |
-//! | `HAS_ENTRY` | any state | the first entry is not stale | set at first; cleared when that entry is taken, or the future claimed or dropped |
+//! | `HAS_ENTRY` | any state | the first entry is not stale | set at first; cleared when that entry is taken, or the future claimed or cancelled |
 //! | `FRESH` | the first `SCHEDULED` | the thread that waits for the future may claim it | set at first; cleared with `HAS_ENTRY`, or when the future is withdrawn; no effect beside `CANCELLED` |
 //! | `HAS_LEFT` | `DONE` | the last owner has left its reference to the task to the wakers | set by that owner, if there are wakers |
 //!
@@ -235,9 +235,9 @@ impl Header {
         }
     }
 
-    /// Withdraws the future for an immediate shutdown, which has taken it from the queue, or from
-    /// its group's line for a slot, and gives it back: no thread may claim it any more. Returns
-    /// `false` if the future was polled, claimed or cancelled before.
+    /// Withdraws the future: no thread may claim it any more. For an immediate shutdown, which has
+    /// taken it from the queue and gives it back, and before it enters its group's line for a slot.
+    /// Returns `false` if the future was polled, claimed or cancelled before.
     #[must_use]
     pub(crate) fn transition_to_withdrawn(&self) -> bool {
         let withdrawn = SCHEDULED | HAS_ENTRY;
@@ -296,6 +296,11 @@ impl Header {
             && self.word.fetch_or(HAS_LEFT, Ordering::AcqRel) >= ONE_WAKER
     }
 
+    /// Whether there is a waker.
+    pub(super) fn has_wakers(&mut self) -> bool {
+        latest!(self.word) >= ONE_WAKER
+    }
+
     /// Cancels the future, which its owner drops, and wakes the waker of [`listen`](Self::listen).
     /// Returns whether the caller must submit the task, by this reference: it was idle.
     #[must_use]
@@ -348,15 +353,14 @@ impl Header {
         is_first_stale(self.word.load(Ordering::Relaxed))
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         // Acquire: the caller is about to drop the future.
         self.word.load(Ordering::Acquire) & CANCELLED != 0
     }
 
-    /// Whether the future has ended, and no waker is left. For the last reference.
-    pub(super) fn is_over(&mut self) -> bool {
-        let now = latest!(self.word);
-        now < ONE_WAKER && now & STATE & !CANCELLED == DONE
+    /// Whether the future has ended.
+    pub(super) fn has_ended(&mut self) -> bool {
+        latest!(self.word) & STATE & !CANCELLED == DONE
     }
 }
 

@@ -101,13 +101,13 @@ fn the_contents_of_an_ended_task_are_dropped_once() {
     drop(future);
     assert_eq!(drops.counts(), (1, 1));
     assert_needs_no_submission(&cell);
-    assert!(cell.header.is_over());
+    assert!(cell.header.has_ended());
     drop(cell);
     assert_eq!(drops.counts(), (1, 1));
 }
 
 #[test]
-fn what_has_not_ended_is_not_over() {
+fn what_has_not_been_dropped_has_not_ended() {
     let stages: [fn(&Parts<'_>); 6] = [
         |_| (),
         |cell| {
@@ -130,7 +130,7 @@ fn what_has_not_ended_is_not_over() {
         let drops = Drops::default();
         let mut cell = drops.cell();
         prepare(&cell);
-        assert!(!cell.header.is_over(), "stage {number}");
+        assert!(!cell.header.has_ended(), "stage {number}");
     }
 }
 
@@ -243,7 +243,7 @@ fn panics_in_a_poll_and_in_destructors() {
     assert_eq!(drops.counts(), (1, 0));
     discard(rest);
     assert_eq!(drops.counts(), (1, 1));
-    assert!(cell.header.is_over());
+    assert!(cell.header.has_ended());
     drop(cell);
     assert_eq!(drops.counts(), (1, 1));
 }
@@ -433,11 +433,13 @@ fn the_last_waker_of_an_ended_future_frees_it() {
     assert!(cell.header().leave_to_wakers());
     assert_eq!(state.remove_waker(), WakerDropped::Free);
     // Before its owner has left it.
-    let cell = drops.cell();
+    let mut cell = drops.cell();
     let owner = to_poll(&cell);
     cell.header().add_waker();
     drop(cell.end(owner));
+    assert!(cell.header.has_wakers());
     assert_eq!(cell.header().remove_waker(), WakerDropped::Other, "its owner still uses it");
+    assert!(!cell.header.has_wakers());
     assert!(!cell.header().leave_to_wakers());
 }
 

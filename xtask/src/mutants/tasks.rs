@@ -25,6 +25,9 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "race 46: an owner frees a task that has a waker", "src/task/state.rs",
         "self.word.load(Ordering::Acquire) >= ONE_WAKER"
         => "self.word.load(Ordering::Acquire) == ONE_WAKER - 1", Unit("future_cell::tests::the_last_waker_of_an_ended");
+    "waker: the last reference does not see a waker", "src/task/state.rs",
+        "        latest!(self.word) >= ONE_WAKER\n"
+        => "        latest!(self.word) >= u32::MAX\n", Unit("future_cell::tests::the_last_waker_of_an_ended");
     "waker: a count that is full goes on", "src/task/state.rs",
         "            self.word.fetch_sub(ONE_WAKER, Ordering::Relaxed);\n"
         => "", Unit("future_cell::tests::more_wakers_than");

@@ -28,6 +28,12 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit: a worker that has claimed a task never gets a place", "src/views/policy.rs",
         "[&mut self.returning, &mut self.claiming].into_iter()"
         => "[&mut self.returning].into_iter()", Test("views", "a_larger_limit_begins"), Test("views", "a_claimed_task_waits_for_a_place");
+    "limit: the wait for a group waits for a place", "src/wait/awaited.rs",
+        "has_no_place(worker.as_deref(), route, !is_scope)"
+        => "has_no_place(worker.as_deref(), route, false)", Test("views", "a_group_is_cancelled_in_a_paused");
+    "cancel: a claimed task begins although it was cancelled before it had a place", "src/wait/future_task.rs",
+        "        polls &= !header.is_cancelled();\n"
+        => "", Test("views", "a_claimed_task_that_is_cancelled");
     "limit: a scoped handle's wait outlasts the time in the queue", "src/scope.rs",
         "let at_once = deadline.is_some() || self.handle.may_expire();"
         => "let at_once = deadline.is_some();", Test("views", "an_awaited_task_of_a_scope");
