@@ -303,8 +303,9 @@ impl ThreadPool {
         let mut body = Some(body);
         let call = || body.take().expect("it is called once")(&scope);
         let result = contain(call).map_err(|payload| report(&tasks, self.shared(), payload));
-        let ScopeRecord { panic, lost } = run_awaited_tasks(self.route(), &tasks, true, || true)
-            .unwrap_or_else(|| wait(&tasks, self.route()));
+        let ScopeRecord { panic, lost } =
+            run_awaited_tasks(self.route(), &tasks, true, false, || true)
+                .unwrap_or_else(|| wait(&tasks, self.route()));
         mem::forget(abort);
         keep_list(tasks, queue);
         match (result, panic) {
@@ -805,7 +806,13 @@ impl<T> ScopedJoinHandle<'_, T> {
                 run_awaited_scoped_task(self.pool.route(), self.tasks, id, at_once);
             }
         }
-        self.handle.wait(deadline)
+        let result = self.handle.wait(deadline);
+        if let (Some(Err(error)), Some(id)) = (&result, self.id) {
+            if error.is_expired() {
+                self.pool.route().drop_expired(self.tasks, id);
+            }
+        }
+        result
     }
 }
 

@@ -82,8 +82,8 @@ use crate::wait::enable_wrapping;
 ///   exceeded, or a reserve used by other views.
 /// - **A task that a waiting worker runs on its own stack** counts for the view of that task. It
 ///   runs none of a view that may have no more workers: another one does later. Of a paused view it
-///   waits for the place itself, at the end of a scope, and in a wait without a limit for this task
-///   alone.
+///   waits for the place itself, in a wait without a limit for this task alone, or for its scope or
+///   group.
 /// - **A task does not count** if it runs outside the workers, on the thread that submitted it or
 ///   opened its scope, or was taken before the pool had its first view.
 ///

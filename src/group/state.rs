@@ -428,7 +428,7 @@ impl<E: Send + 'static> AnyGroup for Inner<E> {
     fn leave(&self, task: *const ()) {
         if !self.update(|state, after| state.leave_queue(task, after)) {
             // It has been granted a slot. If its entry is not queued yet, a worker drops it.
-            let job = self.unstarted.take_one(|job| job.is_entry_of(task));
+            let job = self.unstarted.take_at(task);
             self.route().cancel_all(job.into_iter());
         }
     }

@@ -192,7 +192,10 @@ impl<E: Send + 'static> TaskGroup<E> {
                 return Some(errors);
             }
             let depends = || !quiet.is_over() && !has_passed(deadline);
-            run_awaited_tasks(self.inner.route(), &self.inner.unstarted, false, depends);
+            // Its own deadline may end the wait as well.
+            let at_once = deadline.is_some() || self.inner.state.lock().deadline.is_some();
+            let route = self.inner.route();
+            run_awaited_tasks(route, &self.inner.unstarted, false, at_once, depends);
         }
         wait_for(Pin::new(&mut quiet), deadline, self.pool())
     }

@@ -13,7 +13,9 @@ use crate::sched::{
     CallerMark, Origin, Route, Shared, WorkerContext, caller_depth, off_trampoline,
 };
 use crate::sync::unwind::discard;
-use crate::task::{Action, Job, Moment, Outcome, Run, mark_cancelled};
+use crate::task::{
+    Action, Begin, Job, Moment, Outcome, Run, TaskId, UnstartedList, mark_cancelled,
+};
 
 /// How deep a thread nests the drops of cancelled tasks, whose destructors may cancel others in
 /// turn. A worker drops those beyond. Each level takes a few hundred bytes of the stack, and more
@@ -151,13 +153,28 @@ impl Route<'_> {
         }
     }
 
-    /// Drops the tasks of a cancelled group, which the caller has taken out of its list. Their
-    /// entries stay in the queue.
+    /// Drops cancelled tasks of a group, which the caller has taken out of its list. Their entries
+    /// stay in the queue.
     pub(crate) fn cancel_all(self, jobs: impl Iterator<Item = Job>) {
         for job in jobs {
-            let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
-            self.drop_cancelled(|| job.advance(Action::Abandon, begin));
+            self.cancel_taken(|begin| job.advance(Action::Abandon, begin));
         }
+    }
+
+    /// Drops a late task of a scope, unless it was started, or the drops on this thread are nested
+    /// too deep. Its entry stays in the queue.
+    pub(crate) fn drop_expired(self, tasks: &UnstartedList, id: TaskId) {
+        let claimed = Self::may_drop_cancelled().then(|| tasks.claim(id, |_| None));
+        if let Some((task, _)) = claimed.flatten() {
+            let drop = |begin: Begin<'_>| task.end(|job| job.advance(Action::Abandon, begin));
+            self.cancel_taken(|begin| off_trampoline(|| drop(begin)));
+        }
+    }
+
+    /// Drops a task of a scope or group that the caller has taken out of its list.
+    fn cancel_taken(self, drop_task: impl FnOnce(Begin<'_>) -> Outcome) {
+        let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });
+        self.drop_cancelled(|| drop_task(begin));
     }
 
     /// Whether the calling thread may drop tasks that it has cancelled.

@@ -238,7 +238,7 @@ impl TakenTask<'_> {
 
     /// Ends the task by `run`, which runs or drops it. A future may have ended long before, and its
     /// scope too.
-    fn end(self, run: impl FnOnce(Job) -> Outcome) -> Outcome {
+    pub(crate) fn end(self, run: impl FnOnce(Job) -> Outcome) -> Outcome {
         let TakenTask { task: StoredTask { id, reporter, job }, list, is_counted } = self;
         let own = Some((ptr::from_ref(list).addr(), id));
         let below = OWN.try_with(|task| task.replace(own)).ok().flatten();
@@ -448,12 +448,12 @@ impl UnstartedList {
         iter::from_fn(|| self.remove(|_| Some(0)))
     }
 
-    /// Like [`take_all`](Self::take_all), for one task. `None` if it was started before.
-    pub(crate) fn take_one(&self, is_wanted: impl Fn(&Job) -> bool) -> Option<Job> {
-        self.remove(|tasks| tasks.iter().position(|task| is_wanted(&task.job)))
+    /// Like [`take_all`](Self::take_all), for the task at an address. `None` if it was started before.
+    pub(crate) fn take_at(&self, address: *const ()) -> Option<Job> {
+        self.remove(|tasks| tasks.iter().position(|task| task.job.is_entry_of(address)))
     }
 
-    /// Like [`take_one`](Self::take_one), for the task `id`.
+    /// Like [`take_at`](Self::take_at), for the task `id`.
     pub(crate) fn take(&self, id: TaskId) -> Option<Job> {
         self.remove(|tasks| tasks.binary_search_by_key(&id, |task| task.id).ok())
     }

@@ -82,17 +82,18 @@ pub(crate) fn run_awaited_scoped_task(
 }
 
 /// Runs the unstarted tasks of a scope or group, newest first, while the caller `depends` on them.
-/// Of a group, which may be cancelled meanwhile, runs none if the caller is no worker of their pool,
-/// or would wait for a place. Returns what a scope has learned if all its tasks have ended then.
+/// Runs none if the caller is no worker of their pool, unless `nest_outside` is set. Returns what
+/// a scope has learned if all its tasks have ended then. `at_once`: as of [`run_awaited_task`].
 pub(crate) fn run_awaited_tasks(
     route: Route<'_>,
     unstarted: &UnstartedList,
-    is_scope: bool,
+    nest_outside: bool,
+    at_once: bool,
     depends: impl Fn() -> bool,
 ) -> Option<ScopeRecord> {
     let worker = WorkerContext::current(route.shared);
-    let may_run = is_scope || worker.is_some();
-    if !may_nest() || !may_run || has_no_place(worker.as_deref(), route, !is_scope) {
+    let may_run = nest_outside || worker.is_some();
+    if !may_nest() || !may_run || has_no_place(worker.as_deref(), route, at_once) {
         return None;
     }
     on_top(worker.as_deref(), route, |claimer| {

@@ -322,7 +322,7 @@ fn an_awaited_task_of_a_full_view_stays_queued() {
     pool.shutdown_join();
 }
 
-/// No worker takes it, and the scope waits until it is gone.
+/// No worker takes it: the thread that waits for it drops it, and the scope can end.
 #[test]
 fn an_awaited_task_of_a_scope_expires_in_a_paused_view_that_is_full() {
     let pool = pool(0, 4);
@@ -333,14 +333,11 @@ fn an_awaited_task_of_a_scope_expires_in_a_paused_view_that_is_full() {
     limited.set_queue_timeout(Duration::from_millis(1)).unwrap();
     limited.pause();
     let inner = (*limited).clone();
-    let expires = pool.evaluate(move || {
-        inner.scope(|scope| {
-            let is_late = scope.evaluate(|| ()).try_await_complete().is_err();
-            gate.open();
-            is_late
-        })
-    });
+    let expires = pool
+        .evaluate(move || inner.scope(|scope| scope.evaluate(|| ()).try_await_complete().is_err()));
     assert!(value(expires));
+    assert_eq!(pool.stats().expired, 1);
+    gate.open();
     pool.shutdown_join();
 }
 
@@ -365,9 +362,9 @@ fn a_claimed_task_that_is_cancelled_before_it_has_a_place_does_not_begin() {
     pool.shutdown_join();
 }
 
-/// A group's tasks stay queued: it may be cancelled, here by its deadline.
+/// Its deadline cancels the tasks where they are queued.
 #[test]
-fn a_group_is_cancelled_in_a_paused_view_that_is_full() {
+fn a_group_with_a_deadline_expires_in_a_paused_view_that_is_full() {
     let (pool, limited, gate, level) = occupied();
     limited.pause();
     let counts = level.clone();

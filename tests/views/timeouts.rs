@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use elastipool::{Builder, View};
+use elastipool::{Builder, ScopedJoinHandle, View};
 
 #[cfg(feature = "async")]
 use crate::common::wait_until;
@@ -384,4 +384,32 @@ fn a_wait_for_a_cancelled_task_that_has_expired_returns() {
     drop(tasks);
     assert!(joined(waits).is_err());
     gate.open();
+}
+
+/// What each of them holds waits for the next one as it is dropped: the stack does not grow with
+/// their number.
+#[test]
+fn a_chain_of_late_tasks_of_a_scope_does_not_nest_without_bound() {
+    struct Waits<'scope>(Option<ScopedJoinHandle<'scope, ()>>);
+
+    impl Drop for Waits<'_> {
+        fn drop(&mut self) {
+            if let Some(handle) = self.0.take() {
+                assert!(handle.try_await_complete().unwrap_err().is_expired());
+            }
+        }
+    }
+
+    let pool = pool(1, 1);
+    let view = pool.view().queue_timeout(SHORT).build();
+    let gate = block(&pool);
+    view.scope(|scope| {
+        let last = (0..10_000)
+            .fold(Waits(None), |next, _| Waits(Some(scope.evaluate(move || drop(next)))));
+        std::thread::sleep(2 * SHORT);
+        drop(last);
+    });
+    assert_eq!(view.stats().expired, 10_000);
+    gate.open();
+    pool.shutdown_join();
 }

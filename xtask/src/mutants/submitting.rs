@@ -123,8 +123,8 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
         "        caller_depth() < MAX_DEPTH\n"
         => "        caller_depth() < usize::MAX\n", Test("handles", "does_not_nest");
     "cancel: a canceller of a group keeps the permits", "src/submit/caller.rs",
-        "            let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });\n"
-        => "            let begin = &mut |_| self.count_on_caller(&WorkerMetrics::count_begin);\n", Test("groups", "releases_the_permits");
+        "        let begin = &mut |_| self.begin_cancelled(Moment::TakenFromQueue { is_new: true });\n"
+        => "        let begin = &mut |_| self.count_on_caller(&WorkerMetrics::count_begin);\n", Test("groups", "releases_the_permits");
     "errors: a handle does not say that the pool was closed", "src/join_handle.rs",
         "        mailbox.delivered = Some(Box::new(Err(error)));\n"
         => "        let _ = (mailbox, error);\n", Test("law_02_settled", "what_a_closed_pool");

@@ -28,9 +28,15 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit: a worker that has claimed a task never gets a place", "src/views/policy.rs",
         "[&mut self.returning, &mut self.claiming].into_iter()"
         => "[&mut self.returning].into_iter()", Test("views", "a_larger_limit_begins"), Test("views", "a_claimed_task_waits_for_a_place");
-    "limit: the wait for a group waits for a place", "src/wait/awaited.rs",
-        "has_no_place(worker.as_deref(), route, !is_scope)"
-        => "has_no_place(worker.as_deref(), route, false)", Test("views", "a_group_is_cancelled_in_a_paused");
+    "expiry: drops of late tasks of a scope nest without bound", "src/submit/caller.rs",
+        "let claimed = Self::may_drop_cancelled().then(|| tasks.claim(id, |_| None));"
+        => "let claimed = Some(tasks.claim(id, |_| None));", Test("views", "a_chain_of_late_tasks");
+    "expiry: a scope waits until a worker has dropped a late task", "src/scope.rs",
+        "            if error.is_expired() {"
+        => "            if error.is_expired() && false {", Test("views", "an_awaited_task_of_a_scope");
+    "limit: the wait for a group outlasts its deadline", "src/group/wait.rs",
+        "deadline.is_some() || self.inner.state.lock().deadline.is_some();"
+        => "deadline.is_some();", Test("views", "a_group_with_a_deadline_expires");
     "cancel: a claimed task begins although it was cancelled before it had a place", "src/wait/future_task.rs",
         "        polls &= !header.is_cancelled();\n"
         => "", Test("views", "a_claimed_task_that_is_cancelled");
