@@ -353,7 +353,7 @@ impl Header {
         is_first_stale(self.word.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
+    pub(super) fn is_cancelled(&self) -> bool {
         // Acquire: the caller is about to drop the future.
         self.word.load(Ordering::Acquire) & CANCELLED != 0
     }

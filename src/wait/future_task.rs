@@ -229,7 +229,7 @@ fn drive<'a>(
     outcome: &mut Outcome,
 ) -> Driven<'a> {
     let _own = begin_own(header);
-    let (mut owner, moment, mut polls, left) = match header.take(action) {
+    let (mut owner, moment, polls, left) = match header.take(action) {
         Taken::ToPoll(owner) => (owner, Moment::Taken, action != Action::Abandon, None),
         Taken::ToDrop(owner, moment) => (owner, moment, false, None),
         Taken::Idle(owner, left) => (owner, Moment::Taken, false, Some(left)),
@@ -237,8 +237,6 @@ fn drive<'a>(
     };
     if let Some(begin) = begin {
         begin(moment);
-        // It may have waited for a place, and a canceller relies on the owner.
-        polls &= !header.is_cancelled();
     }
     if polls && action == Action::RunWithdrawn {
         complete(header, owner, future, outcome);

@@ -341,27 +341,6 @@ fn an_awaited_task_of_a_scope_expires_in_a_paused_view_that_is_full() {
     pool.shutdown_join();
 }
 
-/// Its waiter has claimed it, and begins it no more.
-#[test]
-fn a_claimed_task_that_is_cancelled_before_it_has_a_place_does_not_begin() {
-    let (pool, limited, gate, level) = occupied();
-    limited.pause();
-    let (sender, receiver) = mpsc::channel();
-    let counts = level.clone();
-    let waits = pool.evaluate(move || {
-        let handle = limited.evaluate(move || counts.enter());
-        sender.send(handle.abort_handle()).unwrap();
-        handle.try_await_complete().is_err()
-    });
-    let cancels = receiver.recv().unwrap();
-    wait_until("it waits for the place", || pool.stats().blocked == 1);
-    cancels.cancel();
-    gate.open();
-    assert!(value(waits));
-    assert_eq!(level.peak(), 1, "it has not begun");
-    pool.shutdown_join();
-}
-
 /// Its deadline cancels the tasks where they are queued.
 #[test]
 fn a_group_with_a_deadline_expires_in_a_paused_view_that_is_full() {

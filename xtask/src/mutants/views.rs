@@ -37,9 +37,6 @@ pub(super) const MUTANTS: &[Mutant] = mutants! {
     "limit: the wait for a group outlasts its deadline", "src/group/wait.rs",
         "deadline.is_some() || self.inner.state.lock().deadline.is_some();"
         => "deadline.is_some();", Test("views", "a_group_with_a_deadline_expires");
-    "cancel: a claimed task begins although it was cancelled before it had a place", "src/wait/future_task.rs",
-        "        polls &= !header.is_cancelled();\n"
-        => "", Test("views", "a_claimed_task_that_is_cancelled");
     "limit: a scoped handle's wait outlasts the time in the queue", "src/scope.rs",
         "let at_once = deadline.is_some() || self.handle.may_expire();"
         => "let at_once = deadline.is_some();", Test("views", "an_awaited_task_of_a_scope");
