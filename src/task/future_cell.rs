@@ -3,10 +3,10 @@
 //! decided by the state word, in `state.rs`.
 //!
 //! # Who may touch the contents
-//! The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes it,
-//! and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after
-//! `DONE`; then [`Last`] has the future. An owner knows the header only, not the type of the future:
-//! a cell checks that the owner is its own.
+//! The [`FutureOwner`]. There is one at most: the transition from `SCHEDULED` to `RUNNING` makes
+//! it, and it is given up before the word leaves `RUNNING` and `NOTIFIED`. There is no owner after
+//! `DONE`; then [`Last`] has the future. An owner knows the header only, not the type of the
+//! future: a cell checks that the owner is its own.
 //!
 //! # References
 //! A waker is a pointer to the task, and a unit of the count in the state word. While the future

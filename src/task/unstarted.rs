@@ -448,7 +448,8 @@ impl UnstartedList {
         iter::from_fn(|| self.remove(|_| Some(0)))
     }
 
-    /// Like [`take_all`](Self::take_all), for the task at an address. `None` if it was started before.
+    /// Like [`take_all`](Self::take_all), for the task at an address. `None` if it was started
+    /// before.
     pub(crate) fn take_at(&self, address: *const ()) -> Option<Job> {
         self.remove(|tasks| tasks.iter().position(|task| task.job.is_entry_of(address)))
     }
