@@ -421,9 +421,9 @@ impl ThreadPool {
     ///   taking may start, or change places with each other.
     /// - **Not paused** is a task whose starter is not a free worker: a waiting task runs the task
     ///   that it [waits for](crate::guide::blocking#tasks-that-wait-for-tasks) itself (if the view is
-    ///   at its limit, only in a wait without a timeout, for this task alone), the thread that waits
-    ///   at the end of a [scope](Self::scope) runs tasks of that scope, and a submitter runs its task
-    ///   if the system refuses the pool's first thread.
+    ///   at its limit, not in a wait with a timeout or deadline, nor for any of several), the thread
+    ///   that waits at the end of a [scope](Self::scope) runs tasks of that scope, and a submitter
+    ///   runs its task if the system refuses the pool's first thread.
     /// - **A closed pool or view cannot be paused**: everything that it has accepted must run. So a
     ///   call of `pause` on it does nothing, and [`close`](Self::close), as well as dropping the
     ///   last handle of the pool, resumes what is paused. [`shutdown_now`](Self::shutdown_now)

@@ -22,6 +22,8 @@
 //!
 //! A task of a group may also be cancelled through its handle. Then the canceller takes it off the
 //! list too, unless an entry has come to it before, and is skipped.
+//! Likewise the thread whose wait for a scoped handle has expired takes the late task, and drops
+//! it.
 //!
 //! A future of a scope counts as running from its start to its end, also while it waits for a wake:
 //! its receiver ([`ScopedFuture`]) ends it, whichever thread polls or drops it last. If the scope

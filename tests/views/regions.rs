@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use elastipool::{JoinSet, ThreadPool, blocking};
+use elastipool::{JoinSet, ThreadPool, View, blocking};
 
 use crate::common::{Gate, HOUR, block, value, wait_until};
 use crate::{Level, at_gate, pool};
@@ -205,13 +205,18 @@ fn a_claimed_task_keeps_others_of_its_view_out() {
 }
 
 /// Occupies a view's only place, and returns what counts tasks beside that one.
-fn occupied() -> (ThreadPool, ThreadPool, Arc<Gate>, Level) {
+fn occupied_view() -> (ThreadPool, View, Arc<Gate>, Level) {
     let pool = pool(0, 4);
-    let limited = (*pool.view().limit(1).build()).clone();
+    let limited = pool.view().limit(1).build();
     let (gate, level) = (Gate::new(), Level::default());
     at_gate(&limited, &gate, &level);
     gate.wait_for(1);
     (pool, limited, gate, level)
+}
+
+fn occupied() -> (ThreadPool, ThreadPool, Arc<Gate>, Level) {
+    let (pool, limited, gate, level) = occupied_view();
+    (pool, (*limited).clone(), gate, level)
 }
 
 /// Also while the task that has the place runs for long, unlike a worker at the end of a region. Of a
@@ -246,11 +251,7 @@ fn waits_for_a_place(is_paused: bool) {
 /// Such a worker gets the place that a larger limit adds.
 #[test]
 fn a_larger_limit_begins_a_claimed_task() {
-    let pool = pool(0, 4);
-    let limited = pool.view().limit(1).build();
-    let gate = Gate::new();
-    at_gate(&limited, &gate, &Level::default());
-    gate.wait_for(1);
+    let (pool, limited, gate, _) = occupied_view();
     limited.pause();
     let inner = (*limited).clone();
     let waits = pool.evaluate(move || inner.evaluate(|| 7).await_complete());
@@ -325,11 +326,7 @@ fn an_awaited_task_of_a_full_view_stays_queued() {
 /// No worker takes it: the thread that waits for it drops it, and the scope can end.
 #[test]
 fn an_awaited_task_of_a_scope_expires_in_a_paused_view_that_is_full() {
-    let pool = pool(0, 4);
-    let limited = pool.view().limit(1).build();
-    let gate = Gate::new();
-    at_gate(&limited, &gate, &Level::default());
-    gate.wait_for(1);
+    let (pool, limited, gate, _) = occupied_view();
     limited.set_queue_timeout(Duration::from_millis(1)).unwrap();
     limited.pause();
     let inner = (*limited).clone();
